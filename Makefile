@@ -1,0 +1,41 @@
+# Each target sets up what it needs: a fresh machine with python3, venv and make is enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test slow nojit check format bench docs clean
+
+demo: .venv/.plot
+	$(BIN)/polystick demo --out demo
+
+test: .venv/.test
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+slow: .venv/.reference
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "slow or not slow"
+
+nojit: .venv/.test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.dev
+	$(BIN)/python benchmarks/run.py
+
+docs: .venv/.dev
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf .venv docs/_build demo
+
+# .venv/.EXTRA is the stamp of "polystick with the extra EXTRA is installed, at the pinned versions".
+.venv/.%: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	touch $@

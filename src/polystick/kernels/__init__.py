@@ -1,0 +1,35 @@
+"""The cellar: compiled loops on arrays. No classes, no validation, no models.
+
+`kernel` compiles a function with Numba, releases the GIL and caches the result on disk. Kernels know
+nothing of threads: `inference.execution` maps them over blocks of rows. With `NUMBA_DISABLE_JIT=1`
+they are plain Python, for coverage and for tracebacks.
+"""
+
+import functools
+import warnings
+
+import numba
+
+__all__ = ["kernel"]
+
+
+@functools.cache
+def _warn_about_cache(reason):
+    warnings.warn(
+        f"compiled kernels are not cached on disk ({reason}), so each start compiles them anew; "
+        "set NUMBA_CACHE_DIR to a writable folder of your own",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+def kernel(function=None, **options):
+    """Compile a function: no GIL, IEEE division, cached where the disk allows it."""
+    if function is None:
+        return functools.partial(kernel, **options)
+    compile_ = functools.partial(numba.njit, nogil=True, error_model="numpy", **options)
+    try:
+        return compile_(cache=True)(function)
+    except RuntimeError as error:  # "no locator available": a read-only install, an unusable home
+        _warn_about_cache(str(error).partition(" for ")[0])
+        return compile_(cache=False)(function)

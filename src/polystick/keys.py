@@ -1,0 +1,49 @@
+"""Keys of random streams: (seed, sweep, site, row id), never a thread or a worker.
+
+A `Key` is the (seed, sweep) part. Its `at` names the site, the place in the sweep that draws, and gives
+the 64 bits that kernels join with a row's id. So a draw depends on the row and on nothing else: any number
+of threads, any split of the rows and a run that was resumed give the same bits.
+"""
+
+import functools
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+
+from polystick.kernels import streams
+
+
+def _hash(*words):
+    digest = hashlib.blake2b("/".join(map(str, words)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+@functools.cache
+def _site(name):
+    return np.uint64(_hash("site", name))
+
+
+class Key(NamedTuple):
+    """One sweep of one chain."""
+
+    seed: int
+    sweep: int = 0
+
+    def chain(self, index):
+        """Return the key of an independent chain."""
+        return Key(_hash("chain", self.seed, index), self.sweep)
+
+    def at(self, site):
+        """Return the 64-bit key of a named place in this sweep."""
+        return np.uint64(_hash("key", self.seed, self.sweep)) ^ _site(site)
+
+    def generator(self, site):
+        """Return a NumPy generator, for draws that belong to no row."""
+        return np.random.Generator(np.random.PCG64(_hash("generator", *self, site)))
+
+    def normals(self, site, rows, size):
+        """Draw standard normals (n, size), those of row i from the stream of rows[i]."""
+        out = np.empty((len(rows), size))
+        streams.fill_normals(self.at(site), rows, out)
+        return out
