@@ -1,3 +1,36 @@
-"""Dependent multinomial models made easy: stick breaking with the Pólya-gamma augmentation."""
+"""Dependent multinomial models made easy: stick breaking with the Pólya-gamma augmentation.
+
+Names are loaded when they are first used, so that `import polystick` takes milliseconds.
+"""
+
+import importlib
 
 __version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "CorrelatedMultinomial": "estimators.multinomial",
+    "Decomposition": "decomposition",
+    "Gibbs": "inference.gibbs",
+    "MeanField": "inference.mean_field",
+    "NormalInverseWishart": "conjugate",
+    "Posterior": "inference.posterior",
+    "datasets": None,
+    "decompose": "decomposition",
+    "plots": None,
+    "polyagamma": None,
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'polystick' has no attribute {name!r}")
+    home = _HOMES[name]
+    if home is None:
+        return importlib.import_module(f"polystick.{name}")
+    return getattr(importlib.import_module(f"polystick.{home}"), name)
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,296 @@
+"""The face of correlated multinomials."""
+
+import hashlib
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from polystick import scores
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import decompose
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.gibbs import Gibbs, spread
+from polystick.models.multinomial import CorrelatedCounts, log_coefficients
+from polystick.validation import check_counts, check_inference, check_prior, check_seed
+
+_FEW = 5.0  # effective draws below which an importance estimate is not to be trusted
+
+
+class Interval(NamedTuple):
+    """A posterior mean with the ends of a central interval, as data frames."""
+
+    mean: pd.DataFrame
+    lower: pd.DataFrame
+    upper: pd.DataFrame
+
+
+class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Rows of counts over categories that depend on each other.
+
+    Each row has its own probabilities; their logits (one for each binary split of the categories) share
+    a Gaussian law with a mean and a covariance, which are learned: categories rise and fall together, and
+    rows with few counts borrow strength from the others.
+
+    Parameters
+    ----------
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
+        How K categories become K - 1 binary splits: "frequency" (sticks, largest category first), "given"
+        (sticks in the order of the columns), "balanced", "huffman", a permutation of the columns, or a
+        binary tree as nested tuples, a SciPy linkage or a Newick string.
+    prior : NormalInverseWishart or None
+        Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
+        Dirichlet distribution would be.
+    inference : Gibbs, MeanField or None
+        The schedule with its settings; None is ``Gibbs()``. Gibbs needs whole counts, mean field takes
+        any non-negative weights.
+    random_state : int or None
+        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
+        kept in `seed_`.
+    n_jobs : int or None
+        Threads; None is every core this process may use.
+    progress : bool or callable
+        True shows a bar; a function is called with a `Progress` after each sweep.
+    checkpoint : path or None
+        A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        Draws of `mean` and `cov`, running moments of `probabilities`, diagnostics, `to_arviz`, `save`.
+    decomposition_ : Decomposition
+        The binary splits that psi refers to.
+    categories_ : array of K names
+    seed_ : int
+    n_iter_ : int
+        Sweeps made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polystick import CorrelatedMultinomial, MeanField
+    >>> counts = np.array([[20, 5, 1], [18, 8, 0], [3, 10, 12], [2, 0, 0]])
+    >>> model = CorrelatedMultinomial(inference=MeanField(), random_state=0).fit(counts)
+    >>> model.predict_proba(counts).shape
+    (4, 3)
+    """
+
+    def __init__(self, *, decomposition="frequency", prior=None, inference=None, random_state=None,
+                 n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+        self.decomposition = decomposition
+        self.prior = prior
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def fit(self, X, y=None, *, resume=False):
+        """Learn from counts (n, K): an array, a CSR matrix or a DataFrame.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, K)
+        y : ignored
+        resume : bool
+            Go on with the run in the checkpoint folder, if there is one.
+
+        Returns
+        -------
+        self
+        """
+        inference = check_inference(Gibbs() if self.inference is None else self.inference)
+        seed = check_seed(self.random_state)
+        counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
+        model = self._model(counts)
+        self.posterior_ = inference.run(
+            model,
+            model.shards(counts),
+            seed=seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=resume,
+            coords=self._coords(model),
+        )
+        self.inference_, self.model_, self.seed_ = inference, model, seed
+        self.decomposition_ = model.decomposition
+        self.categories_ = self._names(counts.shape[1])
+        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+        return self
+
+    def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=128):
+        """Return the posterior mean of each row's probabilities given its counts.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, K)
+            Counts seen of each row; none at all gives what the population says.
+        return_std : bool
+            Also return posterior standard deviations (n, K).
+        return_draws : bool
+            Also return draws (n_draws, n, K).
+        n_draws : int
+            Draws to average over.
+        """
+        shards = self._shards(self._check(X))
+        parts = [p["probabilities"] for p in self._fold_in(shards, n_draws)]
+        result = [np.concatenate([part.mean(axis=0) for part in parts])]
+        if return_std:
+            result.append(np.concatenate([part.std(axis=0) for part in parts]))
+        if return_draws:
+            result.append(np.concatenate(parts, axis=1))
+        return tuple(result) if len(result) > 1 else result[0]
+
+    def transform(self, X):
+        """Return `predict_proba`, as a step of a pipeline."""
+        return self.predict_proba(X)
+
+    def score_samples(self, X, *, coefficient=True, n_draws=16):
+        """Return the log probability of each row's counts under the posterior predictive law.
+
+        The row's psi is integrated out by importance sampling and the parameters are averaged over
+        `n_draws` posterior draws (log-mean-exp for each row).
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, K)
+        coefficient : bool
+            Whether to count the multinomial coefficient in.
+        n_draws : int
+        """
+        counts = self._check(X)
+        parameters = spread(self.model_, self.posterior_, n_draws)
+        priors = [self.model_.prepare(p) for p in parameters]
+
+        def work(shard):
+            return np.stack([self.model_.log_weights(prior, shard) for prior in priors])
+
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            blocks = list(execution.map(work, self._shards(counts)))
+        _warn_if_few(blocks)
+        values = np.concatenate([scores.log_mean_exp(block, axis=(0, 2)) for block in blocks])
+        return values + log_coefficients(counts) if coefficient else values
+
+    def score(self, X, y=None, *, coefficient=False):
+        """Return the held-out log likelihood per count, in nats; bigger is better."""
+        counts = self._check(X)
+        return scores.per_count(self.score_samples(X, coefficient=coefficient), counts)
+
+    def category_correlation(self, *, level=0.9, n_draws=100):
+        """Return posterior correlations of the categories' log probabilities over rows.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the central interval.
+        n_draws : int
+            Posterior draws to use.
+
+        Returns
+        -------
+        Interval of data frames (K, K)
+        """
+        drawn = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in self._population(n_draws)])
+        names = self.categories_
+        return _interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
+
+    def summary(self, *, level=0.9, n_draws=100):
+        """Return a table of the categories: average share, its interval, and who goes with whom."""
+        shares = np.stack([np.exp(log_pi).mean(axis=0) for log_pi in self._population(n_draws)])
+        share = _interval(shares, level, lambda a: pd.Series(a, index=self.categories_))
+        correlation = self.category_correlation(level=level, n_draws=n_draws).mean.to_numpy()
+        others = correlation - 2 * np.eye(len(correlation))
+        table = pd.DataFrame({"share": share.mean, "lower": share.lower, "upper": share.upper})
+        for name, best in (("rises with", others.argmax(1)), ("falls with", correlation.argmin(1))):
+            table[name] = np.asarray(self.categories_)[best]
+            table[f"r ({name.split()[0]})"] = correlation[np.arange(len(best)), best]
+        return table.sort_values("share", ascending=False)
+
+    def _population(self, n_draws):
+        check_is_fitted(self)
+        return map(self.model_.log_population, spread(self.model_, self.posterior_, n_draws))
+
+    def _model(self, counts):
+        weights = np.asarray(counts.sum(axis=0)).ravel()
+        names = getattr(self, "feature_names_in_", None)
+        decomposition = decompose(
+            self.decomposition, n_categories=counts.shape[1], weights=weights, names=names
+        )
+        prior = self.prior
+        if prior is None:
+            prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
+        return CorrelatedCounts(check_prior(prior, counts.shape[1] - 1), decomposition)
+
+    def _names(self, n_categories):
+        return np.asarray(getattr(self, "feature_names_in_", np.arange(n_categories)))
+
+    def _coords(self, model):
+        names = self._names(model.decomposition.n_categories)
+        sticks = stick_names(model.decomposition, names)
+        return {"category": names, "stick": sticks, "stick_too": sticks}
+
+    def _check(self, X):
+        check_is_fitted(self)
+        return check_counts(self, X, reset=False, whole=self.inference_.needs_whole_counts)
+
+    def _shards(self, counts):
+        return self.model_.shards(counts, content_ids(counts))
+
+    def _fold_in(self, shards, n_draws):
+        execution = execution_for(self.n_jobs)
+        return self.inference_.fold_in(
+            self.model_, self.posterior_, shards, seed=self.seed_, execution=execution, n_draws=n_draws
+        )
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def stick_names(decomposition, names):
+    """Name each split by the category it breaks off, or by its number in a tree."""
+    first = decomposition.children[:, 0]
+    return np.array([str(names[c]) if c >= 0 else f"node {i}" for i, c in enumerate(first)])
+
+
+def content_ids(counts):
+    """Hash each row's counts: the id of a new row, so that its draws don't depend on its neighbours."""
+    rows = scipy.sparse.csr_array(counts)
+    return np.array(
+        [
+            _hash(rows.indices[a:b].astype(np.int64), rows.data[a:b].astype(np.float64))
+            for a, b in zip(rows.indptr, rows.indptr[1:])
+        ],
+        dtype=np.uint64,
+    )
+
+
+def _hash(*arrays):
+    digest = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        digest.update(array.tobytes())
+    return int.from_bytes(digest.digest(), "little")
+
+
+def _interval(draws, level, frame):
+    tail = (1 - level) / 2
+    ends = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return Interval(frame(draws.mean(axis=0)), frame(ends[0]), frame(ends[1]))
+
+
+def _warn_if_few(blocks):
+    worth = np.concatenate([scores.effective_draws(b, axis=2).mean(axis=0) for b in blocks])
+    if (worth < _FEW).any():
+        warnings.warn(
+            f"the scores of {(worth < _FEW).sum()} of {len(worth)} rows rest on fewer than {_FEW:.0f} "
+            "effective draws and are too low on average; compare models on the same rows only",
+            RuntimeWarning,
+            stacklevel=3,
+        )

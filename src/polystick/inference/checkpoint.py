@@ -1,0 +1,221 @@
+"""Checkpoints: a run that is killed goes on where it stood, bit for bit.
+
+A checkpoint is a folder: `state-N.npz` (where the run stands), `draws-N.npz` (what was drawn between two
+saves) and `manifest.json`, which names the files that count with their checksums. Each file is written
+aside, flushed to disk and renamed; the manifest comes last and is the only commit. Nothing is pickled.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+FORMAT = 1
+_KIND = "polystick checkpoint"
+
+
+class CheckpointError(RuntimeError):
+    """A checkpoint that can't be used. It has been left untouched."""
+
+
+def fingerprint(thing):
+    """Hash arrays, numbers, strings and (named) tuples, lists, dicts and dataclasses of them."""
+    digest = hashlib.sha256()
+    for piece in _pieces(thing):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _pieces(thing):
+    if isinstance(thing, np.ndarray):
+        yield f"{thing.dtype.str}{thing.shape}".encode()
+        yield np.ascontiguousarray(thing).view(np.uint8).data if thing.size else b""
+    elif dataclasses.is_dataclass(thing):
+        yield type(thing).__name__.encode()
+        for field in dataclasses.fields(thing):
+            yield from _pieces(getattr(thing, field.name))
+    elif isinstance(thing, (tuple, list)):
+        yield f"{type(thing).__name__}{len(thing)}".encode()
+        for item in thing:
+            yield from _pieces(item)
+    else:
+        yield repr(thing).encode()
+
+
+class Checkpoint:
+    """A folder that a run saves itself to, at most every `every` seconds."""
+
+    def __init__(self, folder, identity, every=60.0):
+        self.folder = Path(folder)
+        self.identity = identity
+        self.every = every
+        self._files: dict[str, str] = {}
+        self._last = time.monotonic()
+
+    def exists(self):
+        return (self.folder / "manifest.json").exists()
+
+    def prepare(self):
+        """Make the folder and see that it can be written to, before hours of work depend on it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write(self.folder / "probe.tmp", b"")
+            (self.folder / "probe.tmp").unlink()
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint folder must be writable; {self.folder} is not "
+                f"({error.strerror}); choose another folder"
+            ) from error
+
+    def due(self):
+        return time.monotonic() - self._last >= self.every
+
+    def save(self, sweep, state, draws):
+        """Write the state, add the draws made since the last save, then commit."""
+        kept = {name: sha for name, sha in self._files.items() if name.startswith("draws-")}
+        fresh = {f"state-{sweep}.npz": state}
+        if draws:
+            fresh[f"draws-{sweep}.npz"] = draws
+        for name, arrays in fresh.items():
+            kept[name] = _write_arrays(self.folder / name, arrays)
+        manifest = {"kind": _KIND, "format": FORMAT, "sweep": sweep, "files": kept}
+        manifest["identity"] = self.identity
+        manifest["checksum"] = _checksum(manifest)
+        _write(self.folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+        self._files = kept
+        self._sweep_out()
+        self._last = time.monotonic()
+
+    def load(self):
+        """Return (sweep, state, list of draws) after every check has passed."""
+        manifest = self._manifest()
+        arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
+        self._files = manifest["files"]
+        sweep = manifest["sweep"]
+        draws = sorted((n for n in arrays if n.startswith("draws-")), key=_sweep_of)
+        return sweep, arrays[f"state-{sweep}.npz"], [arrays[name] for name in draws]
+
+    def _manifest(self):
+        path = self.folder / "manifest.json"
+        try:
+            manifest = json.loads(path.read_bytes())
+            checksum = manifest.pop("checksum")
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            raise CheckpointError(
+                f"{path} must be the manifest of a polystick checkpoint, but it can't be read as one "
+                f"({error}); it was left as it is: give another folder, or delete this one to start anew"
+            ) from error
+        if manifest.get("kind") != _KIND or checksum != _checksum(manifest):
+            raise CheckpointError(
+                f"{path} is damaged or was edited: its checksum does not fit; it was left as it is: "
+                "restore it from a copy, or delete the folder to start anew"
+            )
+        if manifest["format"] != FORMAT:
+            raise CheckpointError(
+                f"{path} has format {manifest['format']}, and this version of polystick reads {FORMAT}; "
+                "resume with the version that wrote it"
+            )
+        self._refuse_foreign(manifest["identity"])
+        return manifest
+
+    def _refuse_foreign(self, theirs):
+        differing = [
+            name
+            for name in sorted({*theirs, *self.identity})
+            if theirs.get(name) != self.identity.get(name)
+        ]
+        if differing:
+            raise CheckpointError(
+                f"the checkpoint in {self.folder} belongs to another run: it differs in "
+                f"{', '.join(differing)}; it was left as it is: resume with what it was started with, "
+                "or give another folder"
+            )
+
+    def _arrays(self, name, sha):
+        path = self.folder / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(
+                f"the checkpoint in {self.folder} lacks {name} ({error.strerror}); restore it from a "
+                "copy, or delete the folder to start anew"
+            ) from error
+        if hashlib.sha256(content).hexdigest() != sha:
+            raise CheckpointError(
+                f"{path} is damaged: its checksum does not fit; it was left as it is: restore it from a "
+                "copy, or delete the folder to start anew"
+            )
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    def _sweep_out(self):
+        """Remove files of ours that no longer count."""
+        for pattern in ("state-*.npz", "draws-*.npz", "*.tmp"):
+            for path in self.folder.glob(pattern):
+                if path.name not in self._files:
+                    path.unlink()
+
+
+def open_checkpoint(run, folder, resume, every):
+    """Return where the run saves itself, or None; with resume, put the run where it stood."""
+    if folder is None:
+        if resume:
+            raise CheckpointError("to resume, name the checkpoint folder of the run: checkpoint=...")
+        return None
+    saver = Checkpoint(folder, run.identity(run.held.shards), every)
+    if not saver.exists():
+        saver.prepare()
+    elif resume:
+        run.restore(saver)
+    else:
+        raise CheckpointError(
+            f"{saver.folder} already holds a checkpoint; pass resume=True to go on with that run, or give "
+            "another folder"
+        )
+    return saver
+
+
+def _sweep_of(name):
+    return int(name.removesuffix(".npz").partition("-")[2])
+
+
+def _checksum(manifest):
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _write_arrays(path, arrays):
+    """Write an npz file whole or not at all; return its checksum."""
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        np.savez(file, **arrays)
+        _flush(file)
+    with open(temporary, "rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    _rename(temporary, path)
+    return checksum
+
+
+def _write(path, content):
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        _flush(file)
+    _rename(temporary, path)
+
+
+def _flush(file):
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _rename(temporary, path):
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,193 @@
+"""Where the rows live while a run lasts, and who maps a step over them.
+
+Rows come in blocks, cut once by the model at fixed places. A step maps each block and its state to a new
+state and sufficient statistics; the statistics are added in the order of the blocks, whoever computed
+them and whenever. So the bits of a run do not depend on the number of threads, and a cluster is one more
+class with `hold`.
+"""
+
+import collections
+import concurrent.futures
+import math
+import operator
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+
+def add(left, right):
+    """Add two named tuples of statistics, field by field."""
+    return type(left)(*map(operator.add, left, right))
+
+
+class NotFinite(NamedTuple):
+    """The first entry of a block's state that is not finite."""
+
+    variable: str
+    row: int
+
+
+def find_not_finite(state, ids=None):
+    """Return where a named tuple of arrays is not finite, or None."""
+    for name, value in state._asdict().items():
+        finite = np.isfinite(value)
+        if not finite.all():
+            row = int(np.argwhere(~np.atleast_1d(finite))[0, 0])
+            return NotFinite(name, row if ids is None else int(ids[row]))
+    return None
+
+
+class HeldRows:
+    """The blocks of rows and their states, one list of states for each chain."""
+
+    def __init__(self, ordered_map, shards, n_chains):
+        self._map = ordered_map
+        self.shards = shards
+        self.states: list[list[Any]] = [[None] * len(shards) for _ in range(n_chains)]
+
+    def step(self, function, priors, keys):
+        """Give each block its new state; return the summed statistics of each chain.
+
+        function(prior, shard, state, key) -> (state, statistics)
+        """
+        jobs = [(chain, i) for chain in range(len(priors)) for i in range(len(self.shards))]
+
+        def work(job):
+            chain, i = job
+            shard, state = self.shards[i], self.states[chain][i]
+            state, statistics = function(priors[chain], shard, state, keys[chain])
+            return state, statistics, find_not_finite(state, shard.rows)
+
+        totals: list[Any] = [None] * len(priors)
+        fresh: list[list[Any]] = [[] for _ in priors]
+        for (chain, _), (state, statistics, culprit) in zip(jobs, self._map(work, jobs)):
+            if culprit is not None:
+                raise FloatingPointError(
+                    f"{culprit.variable} of row {culprit.row} is not finite after sweep "
+                    f"{keys[chain].sweep} of chain {chain}; look for a row with extreme counts, "
+                    "or try a stronger prior"
+                )
+            fresh[chain].append(state)
+            totals[chain] = statistics if totals[chain] is None else add(totals[chain], statistics)
+        self.states = fresh
+        return totals
+
+    def look(self, function):
+        """Map function(shard, state), changing nothing; yield a list over chains for each block."""
+
+        def work(i):
+            return [function(self.shards[i], states[i]) for states in self.states]
+
+        return self._map(work, range(len(self.shards)))
+
+    def gather(self):
+        """Return the state of each chain as arrays over all rows, by name."""
+        return [
+            {
+                name: np.concatenate([getattr(state, name) for state in states])
+                for name in states[0]._fields
+            }
+            for states in self.states
+        ]
+
+    def scatter(self, arrays, state_type):
+        """Undo `gather`."""
+        stops = np.cumsum([len(shard.rows) for shard in self.shards])[:-1]
+        for chain, named in enumerate(arrays):
+            parts = [np.split(named[name], stops) for name in state_type._fields]
+            self.states[chain] = [
+                state_type(*map(np.ascontiguousarray, part)) for part in zip(*parts)
+            ]
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One block after another, in the calling thread."""
+
+    def map(self, function, items):
+        return map(function, items)
+
+    def hold(self, shards, n_chains=1):
+        return HeldRows(self.map, shards, n_chains)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+class Threads:
+    """A pool of threads over the blocks; kernels release the GIL."""
+
+    def __init__(self, n_threads=None):
+        self.n_threads = available_threads() if n_threads is None else n_threads
+
+    def hold(self, shards, n_chains=1):
+        return HeldRows(self.map, shards, n_chains)
+
+    def __enter__(self):
+        self._pool = concurrent.futures.ThreadPoolExecutor(self.n_threads)
+        return self
+
+    def __exit__(self, *exception):
+        self._pool.shutdown(cancel_futures=True)
+
+    def map(self, function, items):
+        """Map in order, with a bounded number of results in flight."""
+        waiting: collections.deque = collections.deque()
+        for item in items:
+            waiting.append(self._pool.submit(function, item))
+            if len(waiting) > 2 * self.n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def execution_for(n_jobs):
+    """Return Serial for one job, else Threads; None means every core that this process may use."""
+    return Serial() if n_jobs == 1 else Threads(n_jobs)
+
+
+def one_blas_thread():
+    """Keep BLAS to one thread, so that its sums have one order and our threads have the cores."""
+    return threadpool_limits(limits=1)
+
+
+def available_threads():
+    """Count the cores that affinity and the cgroup's quota leave to this process."""
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    return max(1, min(allowed, _cgroup_cores()))
+
+
+def _cgroup_cores(path="/sys/fs/cgroup/cpu.max"):
+    try:
+        quota, period = Path(path).read_text().split()
+        return math.ceil(int(quota) / int(period))
+    except (OSError, ValueError):  # no cgroup v2, or "max": no quota
+        return 2**31
+
+
+def concatenate(parts):
+    """Join the per-block dictionaries of arrays along the rows."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+__all__ = [
+    "HeldRows",
+    "Serial",
+    "Threads",
+    "add",
+    "available_threads",
+    "concatenate",
+    "execution_for",
+    "find_not_finite",
+    "one_blas_thread",
+]

@@ -1,0 +1,231 @@
+"""Gibbs sampling: repeat a model's local and global steps and keep what they draw.
+
+All chains go in lock step, so that small data still fill the threads, and an interrupted run has as many
+draws in each chain. What the schedule asks of a model:
+
+    parameter_type                      -> the class of the parameters
+    initial_parameters(key)             -> parameters (a named tuple of arrays)
+    prepare(parameters)                 -> prior: what the local steps of one sweep share
+    initial_rows(prior, shard, key)     -> rows (a named tuple of arrays, rows first)
+    draw_rows(prior, shard, rows, key)  -> (rows, statistics)            local step
+    draw_parameters(statistics, key)    -> parameters                    global step
+    log_likelihood(statistics)          -> number
+    describe_rows(shard, rows)          -> name -> array (rows, ...)
+    dims                                -> name -> words for the axes
+
+A shard is a block of rows; its `rows` are their ids, which key their random streams.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from polystick.inference.checkpoint import fingerprint, open_checkpoint
+from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
+from polystick.inference.interruption import Interruption
+from polystick.inference.posterior import Posterior
+from polystick.inference.progress import Monitor
+from polystick.inference.recorder import Recorder, RowRecorder, posterior_groups
+from polystick.keys import Key
+from polystick.validation import check_integer
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Draw from the posterior: exact, up to Monte Carlo error.
+
+    Parameters
+    ----------
+    n_draws : int
+        Draws to keep in each chain.
+    n_burn : int
+        Sweeps to forget first.
+    thin : int
+        Sweeps between two draws that are kept.
+    n_chains : int
+        Independent chains. R-hat needs at least two.
+    keep : tuple of str
+        Names of per-row variables (such as "probabilities") whose draws are kept too; the means and
+        standard deviations of all of them are kept anyway.
+    max_bytes : int
+        A variable whose draws would need more memory is thinned, and its running mean and standard
+        deviation are kept.
+    """
+
+    n_draws: int = 1000
+    n_burn: int = 500
+    thin: int = 1
+    n_chains: int = 4
+    keep: tuple[str, ...] = ()
+    max_bytes: int = 2**30
+
+    needs_whole_counts: ClassVar[bool] = True
+
+    def __post_init__(self):
+        for name in ("n_draws", "thin", "n_chains", "max_bytes"):
+            check_integer(name, getattr(self, name), at_least=1)
+        check_integer("n_burn", self.n_burn, at_least=0)
+
+    def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
+            resume=False, every=60.0, coords=None):  # fmt: skip
+        """Run the chains and return a `Posterior`."""
+        total = self.n_burn + self.n_draws * self.thin
+        with execution or Serial() as execution, one_blas_thread():
+            run = _Run(self, model, shards, seed, execution)
+            saver = open_checkpoint(run, checkpoint, resume, every)
+            with Monitor(progress, total, run.sweep) as monitor, Interruption() as interruption:
+                while run.sweep < total and not interruption.requested:
+                    run.advance()
+                    monitor.update(run.sweep, np.mean(run.log_likelihood))
+                    if saver and (saver.due() or run.sweep == total):
+                        run.save(saver)
+            if interruption.requested:
+                _report_interruption(run, saver)
+            return run.posterior(coords)
+
+    def fold_in(self, model, posterior, shards, *, seed, execution=None, n_draws=100, n_warm=20):
+        """Draw new rows given draws of the parameters; yield name -> (draw, rows, ...) per shard."""
+        priors = [model.prepare(p) for p in spread(model, posterior, n_draws)]
+
+        def work(shard):
+            rows = model.initial_rows(priors[0], shard, Key(seed, 0))
+            described = []
+            for sweep, prior in enumerate([priors[0]] * n_warm + priors, start=1):
+                rows, _ = model.draw_rows(prior, shard, rows, Key(seed, sweep))
+                if sweep > n_warm:
+                    described.append(model.describe_rows(shard, rows))
+            return {name: np.stack([d[name] for d in described]) for name in described[0]}
+
+        with execution or Serial() as execution, one_blas_thread():
+            yield from execution.map(work, shards)
+
+
+def spread(model, posterior, n_draws):
+    """Take about n_draws draws of the parameters, evenly spaced over chains and time."""
+    fields = posterior.together(model.parameter_type._fields)
+    n_kept = len(fields[0])
+    picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
+    return [model.parameter_type(*(values[i] for values in fields)) for i in picked]
+
+
+class _Run:
+    """Where the chains stand."""
+
+    def __init__(self, settings, model, shards, seed, execution):
+        self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
+        self.held = execution.hold(shards, settings.n_chains)
+        self.recorder = Recorder(settings.n_draws, settings.max_bytes)
+        self.rows = RowRecorder(len(shards))
+        self.parameters = [model.initial_parameters(key) for key in self._keys()]
+        self.held.step(self._initial_rows, self._priors(), self._keys())
+        self.log_likelihood = np.zeros(settings.n_chains)
+        self._check_names()
+
+    def advance(self):
+        """Make one sweep of every chain, and keep it if it is due."""
+        self.sweep += 1
+        keys = self._keys()
+        statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
+        self.parameters = [self.model.draw_parameters(s, k) for s, k in zip(statistics, keys)]
+        self._check_parameters()
+        self.log_likelihood = np.array([self.model.log_likelihood(s) for s in statistics])
+        kept = self.sweep - self.settings.n_burn
+        if kept > 0 and kept % self.settings.thin == 0:
+            self._record()
+
+    def identity(self, shards):
+        """Return what must be the same for a checkpoint to be resumed."""
+        return {
+            "model": fingerprint(self.model),
+            "data": fingerprint(shards),
+            "seed": str(self.seed),
+            "n_burn": self.settings.n_burn,
+            "thin": self.settings.thin,
+            "n_chains": self.settings.n_chains,
+            "keep": list(self.settings.keep),
+        }
+
+    def save(self, saver):
+        state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
+        for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
+            for name, value in {**parameters._asdict(), **rows}.items():
+                state[f"chain{chain}.{name}"] = value
+        saver.save(self.sweep, state, self.recorder.unsaved())
+
+    def restore(self, saver):
+        self.sweep, state, chunks = saver.load()
+        self.recorder.restore(state, chunks)
+        stops = np.cumsum([len(shard.rows) for shard in self.held.shards])[:-1]
+        self.rows.restore(state, stops)
+        kind, row_kind = self.model.parameter_type, type(self.held.states[0][0])
+        chains = range(self.settings.n_chains)
+        self.parameters = [kind(*(state[f"chain{c}.{n}"] for n in kind._fields)) for c in chains]
+        rows = [{n: state[f"chain{c}.{n}"] for n in row_kind._fields} for c in chains]
+        self.held.scatter(rows, row_kind)
+
+    def posterior(self, coords):
+        groups = posterior_groups(self.recorder, self.rows.named_moments())
+        groups["sample_stats"] = {"log_likelihood": groups["posterior"].pop("log_likelihood")}
+        attrs = {"inference": "gibbs", "n_sweeps": self.sweep, "seed": str(self.seed)}
+        return Posterior.build(groups, self.model.dims, coords, attrs)
+
+    def _keys(self):
+        return [Key(self.seed, self.sweep).chain(c) for c in range(self.settings.n_chains)]
+
+    def _priors(self):
+        return [self.model.prepare(parameters) for parameters in self.parameters]
+
+    def _initial_rows(self, prior, shard, _, key):
+        return self.model.initial_rows(prior, shard, key), _Nothing()
+
+    def _check_names(self):
+        known = self.model.describe_rows(self.held.shards[0], self.held.states[0][0])
+        unknown = sorted({*self.settings.keep} - {*known})
+        if unknown:
+            raise ValueError(
+                f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
+            )
+
+    def _check_parameters(self):
+        for chain, parameters in enumerate(self.parameters):
+            culprit = find_not_finite(parameters)
+            if culprit is not None:
+                raise FloatingPointError(
+                    f"{culprit.variable} (entry {culprit.row}) is not finite after sweep {self.sweep} "
+                    f"of chain {chain}; try a stronger prior"
+                )
+
+    def _record(self):
+        values = {
+            name: np.stack([getattr(p, name) for p in self.parameters])
+            for name in self.model.parameter_type._fields
+        }
+        kept = []
+        described = self.held.look(self.model.describe_rows)
+        for block, over_chains in enumerate(described):
+            self.rows.add(block, over_chains)
+            kept.append([{n: named[n] for n in self.settings.keep} for named in over_chains])
+        if self.settings.keep:
+            chains = [concatenate(blocks) for blocks in zip(*kept)]
+            values |= {n: np.stack([c[n] for c in chains]) for n in self.settings.keep}
+        self.recorder.add({**values, "log_likelihood": self.log_likelihood})
+
+
+class _Nothing(tuple):
+    """Statistics of a step that has none."""
+
+    __slots__ = ()
+
+
+def _report_interruption(run, saver):
+    if saver:
+        run.save(saver)
+    if not run.recorder.n_added:
+        raise KeyboardInterrupt(f"interrupted during burn-in, after sweep {run.sweep}")
+    warnings.warn(
+        f"interrupted after sweep {run.sweep}; the {run.recorder.n_added} draws of each chain are kept",
+        RuntimeWarning,
+        stacklevel=3,
+    )

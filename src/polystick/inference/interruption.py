@@ -1,0 +1,25 @@
+"""Ctrl-C lets the sweep under way end, so that nothing is half done; a second one stops at once."""
+
+import signal
+import threading
+
+
+class Interruption:
+    """A context in which the first SIGINT is noted in `requested` instead of raised."""
+
+    def __init__(self):
+        self.requested = False
+
+    def __enter__(self):
+        self._main = threading.current_thread() is threading.main_thread()
+        if self._main:
+            self._previous = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *exception):
+        if self._main:
+            signal.signal(signal.SIGINT, self._previous)
+
+    def _note(self, number, frame):
+        self.requested = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,175 @@
+"""What a run leaves: draws with (chain, draw, ...) axes in an `xarray.DataTree`.
+
+Groups: `posterior` (draws), `sample_stats` (one number per draw), `running` (means and standard deviations
+of what is too large to keep), `thinned` (every m-th draw of it), `optimisation` (the bound of mean field).
+xarray, ArviZ and h5netcdf are imported where they are used, so that importing polystick stays quick.
+"""
+
+import math
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+FORMAT = 1
+_MOST_ENTRIES = 500  # R-hat and ESS of thousands of entries take minutes and nobody reads them
+
+
+class Posterior:
+    """Draws, their diagnostics and their file."""
+
+    def __init__(self, tree, factor=None):
+        self.tree = tree
+        self.factor = factor  # of the parameters, where the fit is variational
+
+    @classmethod
+    def build(cls, groups, dims=None, coords=None, attrs=None, factor=None):
+        """Make the tree from group -> variable -> array, with words for the axes."""
+        import xarray as xr
+
+        dims, coords = dims or {}, coords or {}
+        datasets = {}
+        for group, variables in groups.items():
+            named = {
+                name: (_axes(group, name, np.ndim(value), dims), value)
+                for name, value in variables.items()
+            }
+            used = {axis for axes, _ in named.values() for axis in axes}
+            here = {axis: values for axis, values in coords.items() if axis in used}
+            datasets[group] = xr.Dataset(named, coords=here)
+        tree = xr.DataTree.from_dict(datasets)
+        tree.attrs.update({"polystick_format": FORMAT, **(attrs or {})})
+        return cls(tree, factor)
+
+    def __getitem__(self, name):
+        """Return the draws of a variable as an array (chain, draw, ...)."""
+        for group in ("posterior", "thinned"):
+            if group in self.tree.children and name in self.tree[group].data_vars:
+                return self.tree[group][name].values
+        raise KeyError(f"{name!r} was not recorded; there are {', '.join(self.names())}")
+
+    def names(self):
+        """Return the names of the variables with draws."""
+        groups = [g for g in ("posterior", "thinned") if g in self.tree.children]
+        return [str(name) for group in groups for name in self.tree[group].data_vars]
+
+    def flat(self, name):
+        """Return the draws of a variable with chain and draw in one axis."""
+        draws = self[name]
+        return draws.reshape(-1, *draws.shape[2:])
+
+    def together(self, names):
+        """Return the variables at the draws that all of them have, chain and draw in one axis."""
+        arrays = [self[name] for name in names]
+        most = max(array.shape[1] for array in arrays)
+        fewest = min(array.shape[1] for array in arrays)
+        strides = [1 << round(math.log2(most / array.shape[1])) for array in arrays]
+        taken = [a[:, :: max(strides) // stride][:, :fewest] for a, stride in zip(arrays, strides)]
+        return [array.reshape(-1, *array.shape[2:]) for array in taken]
+
+    def running(self, name):
+        """Return the running mean and standard deviation of a variable."""
+        return tuple(self.tree["running"][f"{name}_{what}"].values for what in ("mean", "sd"))
+
+    @property
+    def log_likelihood(self):
+        """Log likelihood of the data at each draw, (chain, draw)."""
+        return self.tree["sample_stats"]["log_likelihood"].values
+
+    def to_arviz(self):
+        """Return what the installed ArviZ works on: InferenceData before 1.0, a DataTree since."""
+        arviz = _import_arviz()
+        if hasattr(arviz, "InferenceData"):
+            return arviz.InferenceData.from_datatree(self.tree)
+        return self.tree
+
+    def save(self, path):
+        """Write a netCDF file, whole or not at all."""
+        path = Path(path)
+        temporary = path.with_name(path.name + ".tmp")
+        try:
+            self.tree.to_netcdf(temporary, engine="h5netcdf")
+            os.replace(temporary, path)
+        except (ImportError, ValueError) as error:
+            raise ImportError(
+                "saving draws needs h5netcdf and h5py: pip install polystick[io]"
+            ) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        return path
+
+    @classmethod
+    def load(cls, path):
+        """Read a file that `save` wrote."""
+        import xarray as xr
+
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            found = tree.attrs.get("polystick_format")
+            if found != FORMAT:
+                raise ValueError(
+                    f"{path} must hold draws in polystick's format {FORMAT}; got {found}; "
+                    "read it with xarray.open_datatree, or with the version that wrote it"
+                )
+            return cls(tree.load())
+
+    def summary(self):
+        """Return one line: size of the run, worst R-hat and smallest ESS."""
+        attrs = self.tree.attrs
+        if attrs["inference"] != "gibbs":
+            return (
+                f"mean field: bound {attrs['elbo']:.6g} after {attrs['n_sweeps']} sweeps, "
+                f"{'converged' if attrs['converged'] else 'not converged'}; draws are from the factors"
+            )
+        chains, draws = self.log_likelihood.shape
+        return f"Gibbs: {chains} chains x {draws} draws; {self._diagnosis()}"
+
+    def diagnostics(self):
+        """Return R-hat and bulk ESS of each variable that is small enough: name -> (rhat, ess)."""
+        arviz = _import_arviz()
+        small = {
+            "log_likelihood": self.log_likelihood,
+            **{n: self[n] for n in self.names() if self[n][0, 0].size <= _MOST_ENTRIES},
+        }
+        tree = self.build({"posterior": small}).to_arviz()
+        rhat, ess = arviz.rhat(tree), arviz.ess(tree)
+        return {name: (_values(rhat, name), _values(ess, name)) for name in small}
+
+    def _diagnosis(self):
+        if min(self.log_likelihood.shape) < 2 or self.log_likelihood.shape[1] < 4:
+            return "R-hat and ESS need at least 2 chains of 4 draws"
+        try:
+            found = self.diagnostics()
+        except ImportError:
+            return "for R-hat and ESS: pip install polystick[arviz]"
+        worst = max(found, key=lambda name: np.nanmax(found[name][0]))
+        least = min(found, key=lambda name: np.nanmin(found[name][1]))
+        return (
+            f"worst R-hat {np.nanmax(found[worst][0]):.3f} ({worst}), "
+            f"smallest ESS {np.nanmin(found[least][1]):.0f} ({least}), over {', '.join(found)}"
+        )
+
+
+def _axes(group, name, n_axes, dims):
+    lead = {"posterior": ("chain", "draw"), "sample_stats": ("chain", "draw")}
+    lead |= {"thinned": ("chain", f"draw_of_{name}"), "optimisation": ("sweep",)}
+    first = lead.get(group, ())
+    base = name.removesuffix("_mean").removesuffix("_sd") if group == "running" else name
+    rest = dims.get(base, tuple(f"{base}_axis_{i}" for i in range(n_axes - len(first))))
+    return (*first, *rest)
+
+
+def _values(result, name):
+    """Take an array out of a Dataset (ArviZ 0.x) or a DataTree (ArviZ 1.x)."""
+    group = result["posterior"] if "posterior" in getattr(result, "children", {}) else result
+    return np.asarray(group[name])
+
+
+def _import_arviz():
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            import arviz
+    except ImportError as error:
+        raise ImportError("this needs ArviZ: pip install polystick[arviz]") from error
+    return arviz

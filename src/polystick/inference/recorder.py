@@ -1,0 +1,164 @@
+"""What is kept of a run: draws while they fit in memory, running moments and thinned draws of the rest."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Running(NamedTuple):
+    """Mean and sum of squared deviations so far (Welford 1962)."""
+
+    count: int
+    mean: np.ndarray
+    squares: np.ndarray
+
+    def add(self, value):
+        count = self.count + 1
+        change = value - self.mean
+        mean = self.mean + change / count
+        return Running(count, mean, self.squares + change * (value - mean))
+
+    @property
+    def sd(self):
+        return np.sqrt(self.squares / max(1, self.count - 1))
+
+
+def nothing_yet(value):
+    """Return the empty moments of values like this one."""
+    zeros = np.zeros_like(value, dtype=np.float64)
+    return Running(0, zeros, zeros)
+
+
+class Recorder:
+    """Draws by name, as (chain, draw, ...).
+
+    A variable whose draws would need more than `max_bytes` keeps every m-th draw and running moments.
+    """
+
+    def __init__(self, n_planned, max_bytes):
+        self.n_planned = n_planned
+        self.max_bytes = max_bytes
+        self.strides: dict[str, int] = {}
+        self.running: dict[str, Running] = {}
+        self._draws: dict[str, list[np.ndarray]] = {}
+        self._saved: dict[str, int] = {}
+        self.n_added = 0
+
+    def add(self, values):
+        """Keep one draw of each variable, given as name -> array (chain, ...)."""
+        for name, value in values.items():
+            stride = self.strides.setdefault(name, self._stride(value))
+            if self.n_added % stride == 0:
+                self._draws.setdefault(name, []).append(value)
+            if stride > 1:
+                self._add_to_running(name, value)
+        self.n_added += 1
+
+    def draws(self):
+        """Return name -> (chain, draw, ...)."""
+        return {name: np.stack(parts, axis=1) for name, parts in self._draws.items()}
+
+    def unsaved(self):
+        """Return the draws since the last call, for a checkpoint."""
+        fresh = {}
+        for name, parts in self._draws.items():
+            start = self._saved.get(name, 0)
+            if start < len(parts):
+                fresh[name] = np.stack(parts[start:], axis=1)
+            self._saved[name] = len(parts)
+        return fresh
+
+    def state(self):
+        """Return what `restore` needs besides the draws."""
+        arrays = {"n_added": np.int64(self.n_added)}
+        for name, stride in self.strides.items():
+            arrays[f"stride.{name}"] = np.int64(stride)
+        for name, running in self.running.items():
+            for field, value in running._asdict().items():
+                arrays[f"running.{field}.{name}"] = np.asarray(value)
+        return arrays
+
+    def restore(self, arrays, chunks):
+        """Undo `state` and `unsaved`."""
+        self.n_added = int(arrays["n_added"])
+        names = [key.partition(".")[2] for key in arrays if key.startswith("stride.")]
+        for name in names:
+            self.strides[name] = int(arrays[f"stride.{name}"])
+            if self.strides[name] > 1:
+                parts = [arrays[f"running.{field}.{name}"] for field in Running._fields]
+                self.running[name] = Running(int(parts[0]), parts[1], parts[2])
+        for chunk in chunks:
+            for name, value in chunk.items():
+                self._draws.setdefault(name, []).extend(np.moveaxis(value, 1, 0))
+        self._saved = {name: len(parts) for name, parts in self._draws.items()}
+
+    def _stride(self, value):
+        """Return a power of two, so that draws of different variables can be paired."""
+        planned = self.n_planned * np.asarray(value).nbytes
+        return 1 << max(0, math.ceil(math.log2(planned / self.max_bytes)))
+
+    def _add_to_running(self, name, value):
+        for chain in value:
+            self.running[name] = self.running.get(name, nothing_yet(chain)).add(chain)
+
+
+class RowRecorder:
+    """Running moments of per-row variables, block by block, over all chains."""
+
+    def __init__(self, n_blocks):
+        self.blocks: list[dict[str, Running]] = [{} for _ in range(n_blocks)]
+
+    def add(self, block, over_chains):
+        """Add name -> array (rows, ...) of each chain."""
+        moments = self.blocks[block]
+        for values in over_chains:
+            for name, value in values.items():
+                moments[name] = moments.get(name, nothing_yet(value)).add(value)
+
+    def moments(self):
+        """Return name -> Running over all rows."""
+        return {
+            name: Running(
+                self.blocks[0][name].count,
+                np.concatenate([block[name].mean for block in self.blocks]),
+                np.concatenate([block[name].squares for block in self.blocks]),
+            )
+            for name in self.blocks[0]
+        }
+
+    def named_moments(self):
+        """Return name_mean and name_sd over all rows."""
+        return named_moments(self.moments())
+
+    def state(self):
+        return {
+            f"rows.{field}.{name}": np.asarray(value)
+            for name, running in self.moments().items()
+            for field, value in running._asdict().items()
+        }
+
+    def restore(self, arrays, stops):
+        names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.count.")]
+        for name in names:
+            count = int(arrays[f"rows.count.{name}"])
+            means = np.split(arrays[f"rows.mean.{name}"], stops)
+            squares = np.split(arrays[f"rows.squares.{name}"], stops)
+            for block, mean, square in zip(self.blocks, means, squares):
+                block[name] = Running(count, mean, square)
+
+
+def named_moments(running):
+    """Return name -> Running as name_mean and name_sd."""
+    return {f"{name}_{what}": getattr(r, what) for name, r in running.items() for what in ("mean", "sd")}
+
+
+def posterior_groups(recorder, row_moments):
+    """Sort what was recorded into the groups of a `Posterior`."""
+    draws, strides = recorder.draws(), recorder.strides
+    groups = {
+        "posterior": {name: v for name, v in draws.items() if strides[name] == 1},
+        "thinned": {name: v for name, v in draws.items() if strides[name] > 1},
+        "running": {**named_moments(recorder.running), **row_moments},
+    }
+    return {name: group for name, group in groups.items() if group}

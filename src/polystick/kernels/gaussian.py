@@ -1,0 +1,295 @@
+"""Rows psi_i of a shared Gaussian under a diagonal potential.
+
+The potential of row i is exp(kappa[i]' psi - psi' diag(omega[i]) psi / 2). Nothing divides by omega, so
+an empty stick, kappa = omega = 0, is an ordinary value. Each kernel has a scalar twin; the fast one
+takes WIDTH rows at once, one in each lane, and pads the last group by repeating the last row.
+A row's bits depend on that row alone. A matrix that is not positive definite leaves NaN in its row.
+
+precision, linear : (k, k), (k,) of the prior in information form; precision = cov^-1, linear = precision mean
+mean, cov, root   : (k,), (k, k), (k, k) of the prior; root is upper triangular, cov = root' root
+kappa, omega      : (n, k) the potential
+log_det           : (n,) out: log|J|
+"""
+
+import math
+
+import numpy as np
+
+from polystick.kernels import kernel, lanes, linalg, simd
+from polystick.kernels.simd import WIDTH
+
+
+@kernel
+def _padded(k):
+    """Return the rows of the panels that hold a matrix (k, k) and a right-hand side."""
+    return -(-(k + 1) // lanes.PANEL) * lanes.PANEL
+
+
+# ---- information form: J = precision + diag(omega), h = linear + kappa
+
+
+@kernel
+def _factor_row(precision, linear, kappa, omega, factor, x):
+    """Write L' into factor (k, k) and L^-1 h into x (k,); return log|J|."""
+    factor[:] = precision
+    for i in range(x.shape[0]):
+        factor[i, i] += omega[i]
+        x[i] = linear[i] + kappa[i]
+    linalg.cholesky_in_place(factor)
+    linalg.solve_lower_in_place(factor, x)
+    return linalg.log_det(factor)
+
+
+@kernel
+def _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det):
+    """Factor the rows start .. start + WIDTH - 1, with L^-1 h in row k of factor."""
+    n, k = kappa.shape
+    for i in range(k):
+        for j in range(i + 1):
+            simd.store(factor, i * stride + j, simd.splat(precision[i, j]))
+    for lane in range(WIDTH):
+        row = min(start + lane, n - 1)
+        for i in range(k):
+            factor[(i * stride + i) * WIDTH + lane] += omega[row, i]
+            factor[(k * stride + i) * WIDTH + lane] = linear[i] + kappa[row, i]
+    lanes.factor_in_place(factor, stride, stride)
+    for lane in range(min(WIDTH, n - start)):
+        log_det[start + lane] = lanes.log_det(factor, lane, k, stride)
+
+
+@kernel
+def draw_rows_scalar(precision, linear, kappa, omega, noise, psi, log_det):
+    """Write into psi[i] draws J^-1 h + L^-T noise[i]; they share one factorisation J = L L'.
+
+    noise : (n, s, k) standard normals; zeros give the mean
+    psi   : (n, s, k) out
+    """
+    n, n_draws, k = noise.shape
+    factor, x = np.empty((k, k)), np.empty(k)
+    for row in range(n):
+        log_det[row] = _factor_row(precision, linear, kappa[row], omega[row], factor, x)
+        for draw in range(n_draws):
+            for i in range(k):
+                psi[row, draw, i] = x[i] + noise[row, draw, i]
+            linalg.solve_upper_in_place(factor, psi[row, draw])
+
+
+@kernel
+def draw_rows_simd(precision, linear, kappa, omega, noise, psi, log_det):
+    """Do as draw_rows_scalar, WIDTH rows at a time."""
+    n, n_draws, k = noise.shape
+    stride = _padded(k)
+    factor, x = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH)
+    for start in range(0, n, WIDTH):
+        _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det)
+        for draw in range(n_draws):
+            for lane in range(WIDTH):
+                row = min(start + lane, n - 1)
+                for i in range(k):
+                    solved = factor[(k * stride + i) * WIDTH + lane]
+                    x[i * WIDTH + lane] = solved + noise[row, draw, i]
+            lanes.solve_upper_in_place(factor, x, k, stride)
+            for lane in range(min(WIDTH, n - start)):
+                lanes.get(x, lane, psi[start + lane, draw])
+
+
+@kernel
+def moment_rows_scalar(precision, linear, kappa, omega, mean, variance, cov_sum, log_det):
+    """Write the moments of each row; add the covariances J^-1 to cov_sum in the order of the rows.
+
+    mean, variance : (n, k) out: J^-1 h and the diagonal of J^-1
+    cov_sum        : (k, k) symmetric, added to
+    """
+    n, k = kappa.shape
+    factor, inverse, cov = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
+    for row in range(n):
+        log_det[row] = _factor_row(precision, linear, kappa[row], omega[row], factor, mean[row])
+        linalg.solve_upper_in_place(factor, mean[row])
+        linalg.invert_factor(factor, inverse)
+        linalg.gram_of_inverse(inverse, cov)
+        for i in range(k):
+            variance[row, i] = cov[i, i]
+            for j in range(i + 1):
+                cov_sum[i, j] += cov[i, j]
+    linalg.mirror_in_place(cov_sum)
+
+
+@kernel
+def _collect_group(cov, stride, n_lanes, variance, cov_sum):
+    """Add the lanes of cov to cov_sum, in the order of the rows, and write their diagonals."""
+    for i in range(cov_sum.shape[0]):
+        for j in range(i + 1):
+            first = (i * stride + j) * WIDTH
+            total = cov_sum[i, j]
+            for lane in range(n_lanes):
+                total += cov[first + lane]
+            cov_sum[i, j] = total
+        for lane in range(n_lanes):
+            variance[lane, i] = cov[(i * stride + i) * WIDTH + lane]
+
+
+@kernel
+def moment_rows_simd(precision, linear, kappa, omega, mean, variance, cov_sum, log_det):
+    """Do as moment_rows_scalar, WIDTH rows at a time."""
+    n, k = kappa.shape
+    stride = _padded(k)
+    size = stride * stride * WIDTH
+    factor, inverse, cov = np.zeros(size), np.empty(size), np.empty(size)
+    for start in range(0, n, WIDTH):
+        _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det)
+        x = factor[k * stride * WIDTH :]
+        lanes.solve_upper_in_place(factor, x, k, stride)
+        n_lanes = min(WIDTH, n - start)
+        for lane in range(n_lanes):
+            lanes.get(x, lane, mean[start + lane])
+        lanes.invert_factor(factor, inverse, k, stride)
+        lanes.gram_of_inverse(inverse, cov, k, stride)
+        _collect_group(cov, stride, n_lanes, variance[start : start + n_lanes], cov_sum)
+    linalg.mirror_in_place(cov_sum)
+
+
+# ---- conditioning form: psi = f + C v, v = kappa + S B^-1 (e2 - S (f + C kappa)), f ~ N(mean, C)
+
+
+@kernel
+def _list_active(omega, active, s):
+    """List the sticks with omega != 0 and the square roots of their omega; return their number."""
+    count = 0
+    for i in range(omega.shape[0]):
+        if omega[i] != 0.0:
+            active[count] = i
+            s[count] = math.sqrt(omega[i])
+            count += 1
+    return count
+
+
+@kernel
+def _residual(cov, kappa, noise, f, active, s, i):
+    """Return e2 - S (f + C kappa) at the active stick number i."""
+    stick = active[i]
+    g = f[stick]
+    for j in active:
+        g += cov[stick, j] * kappa[j]
+    return noise[f.shape[0] + stick] - s[i] * g
+
+
+@kernel
+def _correct_in_place(psi, cov, kappa, active, s, x):
+    """Add C v to the prior draw in psi, where v = kappa + S x on the active sticks."""
+    for i in range(active.shape[0]):
+        weight = kappa[active[i]] + s[i] * x[i]
+        linalg.add_multiple_in_place(psi, weight, cov[active[i]])
+
+
+@kernel
+def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
+    """Write into psi[i] a prior draw corrected on the active sticks, those with omega[i] != 0.
+
+    Costs k^2 / 2 + a^3 / 6 + a k products for a active sticks and inverts nothing. It rounds C kappa,
+    so |kappa| cov should stay far below 1e16. An inactive stick must have kappa = 0.
+
+    noise : (n, 2 k) standard normals e1, e2; of e2 only the entries of active sticks are read
+    psi   : (n, k) out
+    """
+    n, k = kappa.shape
+    sticks, roots, xs, matrix = np.empty(k, np.intp), np.empty(k), np.empty(k), np.empty((k, k))
+    for row in range(n):
+        f = psi[row]
+        f[:] = mean
+        for p in range(k):
+            linalg.add_multiple_in_place(f[p:k], noise[row, p], root[p, p:k])
+        count = _list_active(omega[row], sticks, roots)
+        active, s, x, b = sticks[:count], roots[:count], xs[:count], matrix[:count, :count]
+        for i in range(count):
+            x[i] = _residual(cov, kappa[row], noise[row], f, active, s, i)
+            for j in range(i):
+                b[j, i] = s[i] * cov[active[i], active[j]] * s[j]
+            b[i, i] = 1.0 + s[i] * cov[active[i], active[i]] * s[i]
+        linalg.cholesky_in_place(b)
+        linalg.solve_lower_in_place(b, x)
+        linalg.solve_upper_in_place(b, x)
+        _correct_in_place(f, cov, kappa[row], active, s, x)
+
+
+@kernel
+def _draw_prior_group(mean, root, noise, start, psi, x, y):
+    """Write draws of N(mean, C) into the rows start .. start + WIDTH - 1 of psi."""
+    n, k = psi.shape
+    for i in range(k):
+        simd.store(y, i, simd.splat(mean[i]))
+        for lane in range(WIDTH):
+            x[i * WIDTH + lane] = noise[min(start + lane, n - 1), i]
+    lanes.add_transposed_product_in_place(y, root, x)
+    for lane in range(min(WIDTH, n - start)):
+        lanes.get(y, lane, psi[start + lane])
+
+
+@kernel
+def _put_system(cov, kappa, noise, f, active, s, size, b, stride, lane):
+    """Set one lane of b to B and its row `size` to the residual; past the active sticks S = 0."""
+    count = active.shape[0]
+    for i in range(count):
+        for j in range(i):
+            entry = s[i] * cov[active[i], active[j]] * s[j]
+            b[(i * stride + j) * WIDTH + lane] = entry
+        b[(i * stride + i) * WIDTH + lane] = 1.0 + s[i] * cov[active[i], active[i]] * s[i]
+        residual = _residual(cov, kappa, noise, f, active, s, i)
+        b[(size * stride + i) * WIDTH + lane] = residual
+    for i in range(count, size):
+        for j in range(i):
+            b[(i * stride + j) * WIDTH + lane] = 0.0
+        b[(i * stride + i) * WIDTH + lane] = 1.0
+        b[(size * stride + i) * WIDTH + lane] = 0.0
+
+
+@kernel
+def condition_rows_simd(mean, cov, root, kappa, omega, noise, psi):
+    """Do as condition_rows_scalar, WIDTH rows at a time, at the cost of the most active one."""
+    n, k = kappa.shape
+    stride = _padded(k)
+    b, x, y = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
+    sticks, roots = np.empty((WIDTH, k), np.intp), np.empty((WIDTH, k))
+    counts, solution = np.zeros(WIDTH, np.intp), np.empty(k)
+    for start in range(0, n, WIDTH):
+        _draw_prior_group(mean, root, noise, start, psi, x, y)
+        size = 0
+        for lane in range(WIDTH):
+            row = min(start + lane, n - 1)
+            counts[lane] = _list_active(omega[row], sticks[lane], roots[lane])
+            size = max(size, counts[lane])
+        for lane in range(WIDTH):
+            row = min(start + lane, n - 1)
+            active, s = sticks[lane, : counts[lane]], roots[lane, : counts[lane]]
+            _put_system(cov, kappa[row], noise[row], psi[row], active, s, size, b, stride, lane)
+        lanes.factor_in_place(b, _padded(size), stride)
+        solved = b[size * stride * WIDTH :]
+        lanes.solve_upper_in_place(b, solved, size, stride)
+        for lane in range(min(WIDTH, n - start)):
+            row = start + lane
+            active, s = sticks[lane, : counts[lane]], roots[lane, : counts[lane]]
+            lanes.get(solved, lane, solution[: counts[lane]])
+            _correct_in_place(psi[row], cov, kappa[row], active, s, solution)
+
+
+# ---- densities
+
+
+@kernel
+def quadratic_rows(precision, mean, psi, quadratic):
+    """Write (psi[i] - mean)' precision (psi[i] - mean) into quadratic[i]."""
+    n, k = psi.shape
+    shift, product = np.empty(k), np.empty(k)
+    for row in range(n):
+        product[:] = 0.0
+        for i in range(k):
+            shift[i] = psi[row, i] - mean[i]
+            linalg.add_multiple_in_place(product, shift[i], precision[i])
+        total = 0.0
+        for i in range(k):
+            total += shift[i] * product[i]
+        quadratic[row] = total
+
+
+draw_rows = draw_rows_simd if simd.ENABLED else draw_rows_scalar
+moment_rows = moment_rows_simd if simd.ENABLED else moment_rows_scalar
+condition_rows = condition_rows_simd if simd.ENABLED else condition_rows_scalar

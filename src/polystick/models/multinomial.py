@@ -1,0 +1,250 @@
+"""Correlated multinomials: rows of counts whose probabilities share a Gaussian law (paper, section 2)::
+
+    mean, cov ~ NIW(prior)
+    psi_i     ~ N(mean, cov)                       i = 1..n
+    x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
+
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.special import gammaln
+from scipy.stats import norm, qmc
+
+from polystick import augmentation
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition, Splits
+from polystick.gaussians.normal import Normal
+
+ROWS_PER_BLOCK = 128  # part of the result: float sums are formed block by block
+
+
+class Parameters(NamedTuple):
+    """What all rows share. k = K - 1 sticks."""
+
+    mean: np.ndarray  # (k,)
+    cov: np.ndarray  # (k, k)
+
+
+class Rows(NamedTuple):
+    """Where each row of a chain stands; omega is drawn afresh in every sweep."""
+
+    psi: np.ndarray  # (n, k)
+
+
+class RowFactors(NamedTuple):
+    """Marginal moments of each q(psi_i)."""
+
+    mean: np.ndarray  # (n, k)
+    variance: np.ndarray  # (n, k)
+
+
+class Statistics(NamedTuple):
+    """Sums over rows of psi or of its expectations."""
+
+    n_rows: int
+    total: np.ndarray  # (k,)
+    outer: np.ndarray  # (k, k)
+    value: float  # log likelihood (Gibbs) or the rows' part of the bound (mean field)
+
+
+class Shard(NamedTuple):
+    """A block of rows."""
+
+    rows: np.ndarray  # (n,) uint64 ids, which key the random streams
+    splits: Any  # Splits or RaggedSplits
+    log_coefficient: float  # sum of log multinomial coefficients
+
+    def dense(self, n_sticks):
+        """Return successes and trials (n, k)."""
+        if self.splits.trials.ndim == 2:
+            return self.splits
+        starts, nodes, *values = self.splits
+        row = np.repeat(np.arange(len(self.rows)), np.diff(starts))
+        dense = [np.zeros((len(self.rows), n_sticks), dtype=value.dtype) for value in values]
+        for target, value in zip(dense, values):
+            target[row, nodes] = value
+        return Splits(*dense)
+
+
+@dataclass(frozen=True)
+class CorrelatedCounts:
+    """The model: its prior and its decomposition."""
+
+    prior: NormalInverseWishart
+    decomposition: Decomposition
+
+    parameter_type: ClassVar = Parameters
+    dims: ClassVar = {
+        "mean": ("stick",),
+        "cov": ("stick", "stick_too"),
+        "probabilities": ("row", "category"),
+    }
+
+    @property
+    def n_sticks(self):
+        return self.decomposition.n_categories - 1
+
+    def shards(self, counts, ids=None):
+        """Cut counts (n, K), dense or CSR, into blocks of rows."""
+        ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
+        starts = range(0, counts.shape[0], ROWS_PER_BLOCK)
+        return [self._shard(counts[i : i + ROWS_PER_BLOCK], ids[i : i + ROWS_PER_BLOCK]) for i in starts]
+
+    def _shard(self, counts, ids):
+        sparse = scipy.sparse.issparse(counts)
+        split = self.decomposition.split_sparse if sparse else self.decomposition.split
+        return Shard(ids, split(counts), log_coefficients(counts).sum())
+
+    # simulate
+
+    def simulate(self, n_trials, rng):
+        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
+        parameters = Parameters(*self.prior.draw(rng)[:2])
+        rows = Rows(rng.multivariate_normal(*parameters, size=len(n_trials), method="cholesky"))
+        return parameters, rows, self.simulate_counts(rows, n_trials, rng)
+
+    def simulate_counts(self, rows, n_trials, rng):
+        """Draw counts given the rows' psi."""
+        return rng.multinomial(n_trials, self.decomposition.probabilities(rows.psi))
+
+    # Gibbs
+
+    def initial_parameters(self, key):
+        return Parameters(self.prior.mean, self.prior.expected_cov)
+
+    def prepare(self, parameters):
+        """Return the rows' Gaussian, with what its draws share."""
+        return Normal(parameters.mean, parameters.cov)
+
+    def initial_rows(self, prior, shard, key):
+        """Start from the likelihood alone: each stick at its smoothed empirical logit."""
+        successes, trials = shard.dense(self.n_sticks)
+        return Rows(np.log((successes + 0.5) / (trials - successes + 0.5)))
+
+    def draw_rows(self, prior, shard, rows, key):
+        """omega | psi, x, then psi | omega, x."""
+        splits = shard.dense(self.n_sticks)
+        potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
+        psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
+        value = shard.log_coefficient + augmentation.log_likelihood(splits, psi).sum()
+        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
+
+    def draw_parameters(self, statistics, key):
+        """mean, cov | psi."""
+        posterior = self.prior.posterior(*statistics[:3])
+        return Parameters(*posterior.draw(key.generator("parameters"))[:2])
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    def describe_rows(self, shard, rows):
+        return {"probabilities": self.decomposition.probabilities(rows.psi)}
+
+    # mean field
+
+    def initial_factor(self):
+        return self.prior
+
+    def expect(self, factor):
+        """Return the rows' Gaussian at the expected natural parameters, and what the bound needs."""
+        normal = Normal.natural(factor.expected_precision, factor.expected_linear)
+        constant = 0.5 * (factor.expected_log_det_precision - factor.expected_quadratic)
+        return normal, constant
+
+    def initial_row_factors(self, prior, shard):
+        psi = self.initial_rows(prior, shard, None).psi
+        return RowFactors(psi, np.ones_like(psi))
+
+    def update_rows(self, prior, shard, rows, key):
+        """q(omega), then q(psi): the two lines of `draw_rows`, in expectation."""
+        (normal, constant), splits = prior, shard.dense(self.n_sticks)
+        tilt = np.sqrt(rows.mean**2 + rows.variance)
+        moments = normal.moments(augmentation.expected_potential(splits, tilt))
+        mean, variance = moments.mean, moments.variance
+        outer = mean.T @ mean + moments.cov_sum
+        tilt = np.sqrt(mean**2 + variance)
+        likelihood = augmentation.kappa(splits) * mean
+        likelihood = likelihood - splits.trials * augmentation.log_two_cosh(tilt)
+        gaussian = (
+            len(mean) * (constant + 0.5 * self.n_sticks)
+            + normal.linear @ mean.sum(axis=0)
+            - 0.5 * np.vdot(normal.precision, outer)
+            - 0.5 * moments.log_det.sum()
+        )
+        value = shard.log_coefficient + likelihood.sum() + gaussian
+        return RowFactors(mean, variance), Statistics(len(mean), mean.sum(axis=0), outer, value)
+
+    def update_factor(self, statistics):
+        """q(mean, cov)."""
+        return self.prior.posterior(*statistics[:3])
+
+    def elbo(self, factor, statistics):
+        return statistics.value - factor.kl(self.prior)
+
+    def draw_from_factor(self, factor, key):
+        return Parameters(*factor.draw(key.generator("factor"))[:2])
+
+    def draw_described_rows(self, prior, shard, rows, n_draws=64):
+        """Draw from each q(psi_i), with the same points for each row: a row depends on itself alone."""
+        psi, _ = prior[0].draws(self._row_potential(shard, rows), self._points(len(rows.mean), n_draws))
+        return {"probabilities": np.moveaxis(self.decomposition.probabilities(psi), 1, 0)}
+
+    def _row_potential(self, shard, rows):
+        tilt = np.sqrt(rows.mean**2 + rows.variance)
+        return augmentation.expected_potential(shard.dense(self.n_sticks), tilt)
+
+    def _points(self, n_rows, n_draws):
+        points = standard_normal_points(n_draws, self.n_sticks)
+        return np.ascontiguousarray(np.broadcast_to(points, (n_rows, *points.shape)))
+
+    # scores
+
+    def log_weights(self, prior, shard, n_points=256):
+        """Return log importance weights (n, n_points) whose mean is p(x_i | mean, cov).
+
+        The proposal is Laplace's approximation, with the same points for each row; the multinomial
+        coefficient is left out.
+        """
+        splits = shard.dense(self.n_sticks)
+        noise = self._points(len(shard.rows), n_points)
+        psi, log_det = prior.draws(self._laplace(prior, shard), noise)
+        log_proposal = 0.5 * (log_det[:, None] - np.square(noise).sum(axis=2))
+        log_prior = prior.log_density(psi) + 0.5 * self.n_sticks * np.log(2 * np.pi)
+        splits = Splits(*(part[:, None] for part in splits))
+        return augmentation.log_likelihood(splits, psi).sum(axis=2) + log_prior - log_proposal
+
+    def _laplace(self, prior, shard, n_steps=20):
+        """Climb to the mode of each row, then return the curvature there as a potential."""
+        splits = shard.dense(self.n_sticks)
+        psi = self.initial_rows(prior, shard, None).psi
+        for _ in range(n_steps):  # each step raises the density: psi | E[omega] maximises a bound on it
+            psi = prior.moments(augmentation.expected_potential(splits, np.abs(psi))).mean
+        return augmentation.quadratic_potential(splits, psi)
+
+    def log_population(self, parameters, n_points=512):
+        """Return log probabilities (n_points, K) of rows that the parameters would give."""
+        points = standard_normal_points(n_points, self.n_sticks)
+        root = np.linalg.cholesky(parameters.cov)
+        return self.decomposition.log_probabilities(parameters.mean + points @ root.T)
+
+
+@functools.lru_cache(maxsize=8)
+def standard_normal_points(n_points, n_dims):
+    """Return low-discrepancy standard normals (n_points, n_dims), the same at each call."""
+    uniform = qmc.Sobol(n_dims, rng=20150618).random_base2((n_points - 1).bit_length())
+    return norm.ppf(uniform[:n_points])
+
+
+def log_coefficients(counts):
+    """Return log N! - sum log x! for each row."""
+    values = counts.data if scipy.sparse.issparse(counts) else counts
+    logs = gammaln(values + 1.0)
+    if scipy.sparse.issparse(counts):
+        logs = scipy.sparse.csr_array((logs, counts.indices, counts.indptr), shape=counts.shape)
+    totals = np.asarray(counts.sum(axis=1)).ravel()
+    return gammaln(totals + 1.0) - np.asarray(logs.sum(axis=1)).ravel()
