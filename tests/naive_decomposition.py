@@ -1,4 +1,4 @@
-"""The slow, obvious twins of `polystick.decomposition`: recursion over nested pairs, the paper's formulas."""
+"""The slow, obvious twins of `polystick.decomposition`: recursion, and the paper's formulas."""
 
 import itertools
 import math
@@ -41,7 +41,9 @@ def log_probabilities(tree, psi):
 
 
 def psi(tree, probabilities):
-    masses = [[sum(probabilities[c] for c in leaves(side)) for side in node] for node in nodes(tree)]
+    masses = [
+        [sum(probabilities[c] for c in leaves(side)) for side in node] for node in nodes(tree)
+    ]
     return [math.log(first / second) for first, second in masses]
 
 
@@ -88,7 +90,7 @@ def stick_log_jacobian(pi):
 
 
 def stick_dirichlet_log_density(psi, alpha):
-    """B(alpha)^{-1} prod_{k<K} sigmoid(psi_k)^alpha_k sigmoid(-psi_k)^{sum_{j>k} alpha_j} (row 9)."""
+    """1 / B(alpha) prod_{k<K} s(psi_k)^alpha_k s(-psi_k)^(sum_{j>k} alpha_j), s sigmoid (row 9)."""
     after = np.cumsum(alpha[::-1])[::-1][1:]
     log_beta = special.gammaln(alpha).sum() - special.gammaln(alpha.sum())
     powers = alpha[:-1] * special.log_expit(psi) + after * special.log_expit(-psi)

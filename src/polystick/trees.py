@@ -16,8 +16,8 @@ from polystick.kernels import trees as kernels
 
 def in_preorder(children, root):
     """Return the same tree with its nodes numbered in preorder."""
-    children = np.array(children, np.int64)
-    numbered = np.empty_like(children)
+    children = np.array(children, np.int64, order="C")
+    numbered = np.zeros_like(children)  # [0, 0], which no tree has, where the root does not reach
     kernels.number_in_preorder(children, root, numbered)
     return numbered
 
@@ -135,20 +135,14 @@ def check_children(children):
     """Raise unless the array is a tree over categories 0..K-1 in preorder."""
     if children.ndim != 2 or children.shape[1] != 2:
         raise ValueError(f"children must have shape (K-1, 2); got {children.shape}")
-    check_size(len(children) + 1)
-    if not _is_tree(children) or not np.array_equal(in_preorder(children, 0), children):
+    n_nodes = len(children)
+    check_size(n_nodes + 1)
+    each_once = np.array_equal(np.sort(children, axis=None), np.r_[-n_nodes:-1, : n_nodes + 1])
+    if not each_once or not np.array_equal(in_preorder(children, 0), children):
         raise ValueError(
             "children must have each category 0..K-1 and each node but the root (as ~node) once, "
             "numbered in preorder; got an array that does not; try Decomposition.from_tuples"
         )
-
-
-def _is_tree(children):
-    """Say whether each category and node is below one earlier node: then there is no cycle."""
-    n_nodes = len(children)
-    expected = np.r_[-n_nodes:-1, : n_nodes + 1]
-    is_below = np.where(children < 0, ~children > np.arange(n_nodes)[:, None], True)
-    return np.array_equal(np.sort(children, axis=None), expected) and is_below.all()
 
 
 def check_weights(weights):

@@ -119,7 +119,7 @@ def check_inference(inference):
 
 def check_prior(prior, n_sticks):
     """Raise unless the prior is a normal-inverse-Wishart law of the right size."""
-    if not hasattr(prior, "expected_cov"):
+    if not hasattr(type(prior), "expected_cov"):
         raise TypeError(f"prior must be a NormalInverseWishart or None; got {prior!r}")
     if len(prior.mean) != n_sticks:
         raise ValueError(

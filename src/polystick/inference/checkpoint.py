@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,22 @@ class Checkpoint:
         return time.monotonic() - self._last >= self.every
 
     def save(self, sweep, state, draws):
-        """Write the state, add the draws made since the last save, then commit."""
+        """Write the state and the draws made since the last save; tell whether that worked."""
+        try:
+            self._save(sweep, state, draws)
+        except OSError as error:
+            warnings.warn(
+                f"no checkpoint could be written to {self.folder} after sweep {sweep} ({error}); the run "
+                "goes on, and the last good checkpoint is still there",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+            return False
+        finally:
+            self._last = time.monotonic()
+        return True
+
+    def _save(self, sweep, state, draws):
         kept = {name: sha for name, sha in self._files.items() if name.startswith("draws-")}
         fresh = {f"state-{sweep}.npz": state}
         if draws:
@@ -88,7 +104,6 @@ class Checkpoint:
         _write(self.folder / "manifest.json", json.dumps(manifest, indent=1).encode())
         self._files = kept
         self._sweep_out()
-        self._last = time.monotonic()
 
     def load(self):
         """Return (sweep, state, list of draws) after every check has passed."""
@@ -104,7 +119,7 @@ class Checkpoint:
         try:
             manifest = json.loads(path.read_bytes())
             checksum = manifest.pop("checksum")
-        except (OSError, ValueError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(
                 f"{path} must be the manifest of a polystick checkpoint, but it can't be read as one "
                 f"({error}); it was left as it is: give another folder, or delete this one to start anew"

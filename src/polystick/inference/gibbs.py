@@ -152,7 +152,8 @@ class _Run:
         for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
             for name, value in {**parameters._asdict(), **rows}.items():
                 state[f"chain{chain}.{name}"] = value
-        saver.save(self.sweep, state, self.recorder.unsaved())
+        if saver.save(self.sweep, state, self.recorder.unsaved()):
+            self.recorder.mark_saved()
 
     def restore(self, saver):
         self.sweep, state, chunks = saver.load()

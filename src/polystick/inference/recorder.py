@@ -60,14 +60,12 @@ class Recorder:
         return {name: np.stack(parts, axis=1) for name, parts in self._draws.items()}
 
     def unsaved(self):
-        """Return the draws since the last call, for a checkpoint."""
-        fresh = {}
-        for name, parts in self._draws.items():
-            start = self._saved.get(name, 0)
-            if start < len(parts):
-                fresh[name] = np.stack(parts[start:], axis=1)
-            self._saved[name] = len(parts)
-        return fresh
+        """Return the draws since `mark_saved`, for a checkpoint."""
+        fresh = {name: parts[self._saved.get(name, 0) :] for name, parts in self._draws.items()}
+        return {name: np.stack(parts, axis=1) for name, parts in fresh.items() if parts}
+
+    def mark_saved(self):
+        self._saved = {name: len(parts) for name, parts in self._draws.items()}
 
     def state(self):
         """Return what `restore` needs besides the draws."""
@@ -91,7 +89,7 @@ class Recorder:
         for chunk in chunks:
             for name, value in chunk.items():
                 self._draws.setdefault(name, []).extend(np.moveaxis(value, 1, 0))
-        self._saved = {name: len(parts) for name, parts in self._draws.items()}
+        self.mark_saved()
 
     def _stride(self, value):
         """Return a power of two, so that draws of different variables can be paired."""

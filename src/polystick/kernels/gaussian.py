@@ -1,12 +1,12 @@
 """Rows psi_i of a shared Gaussian under a diagonal potential.
 
-The potential of row i is exp(kappa[i]' psi - psi' diag(omega[i]) psi / 2). Nothing divides by omega, so
-an empty stick, kappa = omega = 0, is an ordinary value. Each kernel has a scalar twin; the fast one
-takes WIDTH rows at once, one in each lane, and pads the last group by repeating the last row.
+The potential of row i is exp(kappa[i]' psi - psi' diag(omega[i]) psi / 2). Nothing divides by
+omega, so an empty stick, kappa = omega = 0, is an ordinary value. Each kernel has a scalar twin;
+the fast one takes WIDTH rows at once, one in each lane, and pads the last group with the last row.
 A row's bits depend on that row alone. A matrix that is not positive definite leaves NaN in its row.
 
-precision, linear : (k, k), (k,) of the prior in information form; precision = cov^-1, linear = precision mean
-mean, cov, root   : (k,), (k, k), (k, k) of the prior; root is upper triangular, cov = root' root
+precision, linear : (k, k), (k,) the prior; precision = cov^-1, linear = precision mean
+mean, cov, root   : (k,), (k, k), (k, k) the prior again; cov = root' root, root upper triangular
 kappa, omega      : (n, k) the potential
 log_det           : (n,) out: log|J|
 """
@@ -244,7 +244,7 @@ def _put_system(cov, kappa, noise, f, active, s, size, b, stride, lane):
 
 @kernel
 def condition_rows_simd(mean, cov, root, kappa, omega, noise, psi):
-    """Do as condition_rows_scalar, WIDTH rows at a time, at the cost of the most active one."""
+    """Do as condition_rows_scalar, WIDTH rows at a time."""
     n, k = kappa.shape
     stride = _padded(k)
     b, x, y = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)

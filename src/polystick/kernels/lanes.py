@@ -1,9 +1,9 @@
 """The linear algebra of `linalg` for WIDTH matrices at once, one in each lane of a vector.
 
 A matrix is a flat array of vectors in row order: its entry (i, j) is vector i * stride + j. Loops
-are tiled for registers: a tile of eight sums keeps both multipliers of a core busy, and the four rows
-of a panel stay in the first cache while the earlier rows stream past. Factors keep the reciprocals
-of their diagonal.
+are tiled for registers: a tile of eight sums keeps both multipliers of a core busy, and the four
+rows of a panel stay in the first cache while the earlier rows stream past. Factors keep the
+reciprocals of their diagonal.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Small dense linear algebra in loops: at the size of a row faster than LAPACK, and to compile.
 
 A factor is held as L' in the upper triangle, J = L L', so that every inner loop but one runs along
-a row of the array and is vectorised without reordering a sum. A matrix that is not positive definite
-leaves NaN.
+a row of the array and is vectorised without reordering a sum. A matrix that is not positive
+definite leaves NaN.
 """
 
 import math

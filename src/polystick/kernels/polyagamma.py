@@ -219,26 +219,21 @@ def accept_series(x, b, u):
     power = math.exp(-0.5 * (b + 1.0) / x)
     decay = power
     rising = previous = total = 1.0
+    sign = -1.0
     k = 0.0
     while True:
         k += 1.0
         rising *= (k - 1.0 + b) / k
         term = rising * (2.0 * k + b) / b * decay
-        total -= term
-        if term <= previous and u < total:
-            return True
+        total += sign * term
+        if term <= previous and (u < total) == (sign < 0.0):
+            return sign < 0.0
+        if term < 1e-18:
+            return u < total
+        sign = -sign
+        previous = term
         power *= ratio
         decay *= power
-        previous = term
-        k += 1.0
-        rising *= (k - 1.0 + b) / k
-        term = rising * (2.0 * k + b) / b * decay
-        total += term
-        if (term <= previous and u >= total) or term < 1e-18:
-            return False
-        power *= ratio
-        decay *= power
-        previous = term
 
 
 @kernel

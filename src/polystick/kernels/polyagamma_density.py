@@ -20,6 +20,7 @@ PI_SQUARED = math.pi**2
 LONG_STEP, SHORT_STEP = 0.6, 0.36  # of the midpoint rule, in standard deviations at the saddle point
 NEGLIGIBLE = -38.0  # log of a node's size, relative to the largest, at which a sum stops
 MAX_TERMS = 1000
+CERTAIN_RATIO = 1e-30  # a PG(b, z) with a mean below this fraction of b is constant up to rounding
 
 
 @kernel
@@ -151,6 +152,8 @@ def probability_below(x, b, z):
     The integrand has one more pole, at s = 0. The midpoint rule sees the part 1 / (1 + exp(2 pi d / step))
     of its residue when it runs at distance d to the right, so this is added.
     """
+    if x < CERTAIN_RATIO * b:
+        return 1.0 if 2.0 * x * z > b else 0.0
     q0, variance = find_saddle(x / b)
     tilt = log_tilt(x, b, z, q0)
     step = choose_step(b, q0, variance)

@@ -1,6 +1,6 @@
 """Vectors of doubles for kernels: LLVM's <WIDTH x double>, by Numba's extension interface.
 
-A flat float64 array is read as a sequence of vectors: vector p is its WIDTH numbers from p * WIDTH on.
+A flat float64 array is read as a sequence of vectors: number p is its entries from p * WIDTH on.
 Each operation is IEEE's in every lane, so a lane's bits depend neither on the lane nor on WIDTH nor
 on the machine. Indices are not checked. Without the just-in-time compiler, or with
 `POLYSTICK_SIMD=0`, `ENABLED` is false and kernels use their scalar twins.

@@ -115,7 +115,8 @@ class CorrelatedCounts:
     # Gibbs
 
     def initial_parameters(self, key):
-        return Parameters(self.prior.mean, self.prior.expected_cov)
+        """Start from the prior, so that chains start apart."""
+        return Parameters(*self.prior.draw(key.generator("start"))[:2])
 
     def prepare(self, parameters):
         """Return the rows' Gaussian, with what its draws share."""
@@ -214,7 +215,8 @@ class CorrelatedCounts:
         noise = self._points(len(shard.rows), n_points)
         psi, log_det = prior.draws(self._laplace(prior, shard), noise)
         log_proposal = 0.5 * (log_det[:, None] - np.square(noise).sum(axis=2))
-        log_prior = prior.log_density(psi) + 0.5 * self.n_sticks * np.log(2 * np.pi)
+        log_prior = prior.log_density(psi.reshape(-1, self.n_sticks)).reshape(psi.shape[:2])
+        log_prior += 0.5 * self.n_sticks * np.log(2 * np.pi)
         splits = Splits(*(part[:, None] for part in splits))
         return augmentation.log_likelihood(splits, psi).sum(axis=2) + log_prior - log_proposal
 

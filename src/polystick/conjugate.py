@@ -1,0 +1,196 @@
+"""Conjugate parameters: a posterior from sufficient statistics, a draw, expectations, the SVI step.
+
+In the room m, r, Psi, nu are the mean, strength, scale and degrees of
+
+    cov ~ InverseWishart(Psi, nu),    mean | cov ~ N(m, cov / r).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.linalg.blas import dtrsm
+from scipy.special import digamma, multigammaln
+
+__all__ = ["NormalInverseWishart", "NormalParameters"]
+
+LOG_2, LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
+
+
+class NormalParameters(NamedTuple):
+    """A mean and a covariance with its inverse."""
+
+    mean: np.ndarray  # (k,)
+    cov: np.ndarray  # (k, k)
+    precision: np.ndarray  # (k, k)
+
+
+@dataclass(frozen=True)
+class NormalInverseWishart:
+    """The conjugate law of the mean and the covariance of normal rows."""
+
+    mean: np.ndarray  # (k,)
+    strength: float
+    scale: np.ndarray  # (k, k)
+    degrees: float
+
+    def __post_init__(self):
+        for name in ("mean", "scale"):
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+        self._check()
+
+    @classmethod
+    def weak(cls, mean, variance, strength=0.1):
+        """Build the prior with E[cov] = diag(variance) and as few whole degrees as have one."""
+        mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
+        variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), mean.shape)
+        return cls(mean, strength, np.diag(variance), len(mean) + 2)
+
+    def _check(self):
+        """Raise unless the law is proper."""
+        k = len(self.mean)
+        if self.scale.shape != (k, k):
+            raise ValueError(f"scale must be ({k}, {k}) like the mean; got {self.scale.shape}")
+        if not np.isfinite(self.strength) or self.strength <= 0:
+            raise ValueError(f"strength must be positive and finite; got {self.strength}")
+        if not np.isfinite(self.degrees) or self.degrees <= k - 1:
+            raise ValueError(
+                f"degrees must exceed {k - 1}, one less than the {k} dimensions; got {self.degrees}"
+            )
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.scale).all()):
+            raise ValueError("mean and scale must be finite")
+        try:
+            self._root  # noqa: B018
+        except np.linalg.LinAlgError:
+            raise ValueError("scale must be positive definite") from None
+
+    @cached_property
+    def _root(self):
+        """The lower triangular root of Psi."""
+        return np.linalg.cholesky(self.scale)
+
+    @property
+    def _log_det_scale(self):
+        return 2.0 * np.log(np.diag(self._root)).sum()
+
+    def _solve(self, b):
+        """Return Psi^-1 b."""
+        return cho_solve((self._root, True), b, check_finite=False)
+
+    # ---- updates
+
+    def posterior(self, n, total, outer):
+        """Return the law given n rows, their sum (k,) and their sum of outer products (k, k)."""
+        m, r = self.mean, self.strength
+        shift = total - n * m
+        cross = np.outer(m, total)
+        about_m = outer - cross - cross.T + n * np.outer(m, m)
+        scale = self.scale + about_m - np.outer(shift, shift) / (r + n)
+        return NormalInverseWishart(
+            m + shift / (r + n), r + n, 0.5 * (scale + scale.T), self.degrees + n
+        )
+
+    def blend(self, other, rate):
+        """Return the law whose natural parameters are (1 - rate) of these and rate of the other's.
+
+        The natural parameters are (r, r m, Psi + r m m', nu); the form below never cancels.
+        """
+        left, right = (1.0 - rate) * self.strength, rate * other.strength
+        weight = right / (left + right)
+        gap = self.mean - other.mean
+        return NormalInverseWishart(
+            (1.0 - weight) * self.mean + weight * other.mean,
+            left + right,
+            (1.0 - rate) * self.scale + rate * other.scale + left * weight * np.outer(gap, gap),
+            (1.0 - rate) * self.degrees + rate * other.degrees,
+        )
+
+    # ---- draws
+
+    def draw(self, rng):
+        """Draw the mean and the covariance, with the precision.
+
+        Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
+        lower triangular root of the covariance, and L^-T T a root of the precision.
+        """
+        k = len(self.mean)
+        bartlett = np.triu(rng.standard_normal((k, k)), 1)
+        np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1])))
+        root = dtrsm(1.0, bartlett, self._root.T).T
+        inverse_root = dtrsm(1.0, self._root, bartlett, lower=1, trans_a=1)
+        mean = self.mean + root @ rng.standard_normal(k) / np.sqrt(self.strength)
+        return NormalParameters(mean, root @ root.T, inverse_root @ inverse_root.T)
+
+    # ---- expectations
+
+    @property
+    def expected_cov(self):
+        """Return E[cov]; it needs degrees > k + 1."""
+        excess = self.degrees - len(self.mean) - 1
+        if excess <= 0:
+            raise ValueError(
+                f"E[cov] is finite only for degrees above {len(self.mean) + 1}; got {self.degrees}"
+            )
+        return self.scale / excess
+
+    @cached_property
+    def expected_precision(self):
+        """Return E[precision]."""
+        inverse = self._solve(np.eye(len(self.mean)))
+        return 0.5 * self.degrees * (inverse + inverse.T)
+
+    @property
+    def expected_linear(self):
+        """Return E[precision mean]."""
+        return self.degrees * self._solve(self.mean)
+
+    @property
+    def expected_quadratic(self):
+        """Return E[mean' precision mean]."""
+        return len(self.mean) / self.strength + self.mean @ self.expected_linear
+
+    @property
+    def expected_log_det_precision(self):
+        """Return E[log|precision|]."""
+        return self._expected_log_det_standard() - self._log_det_scale
+
+    def _expected_log_det_standard(self):
+        """Return E[log|W|] for W ~ Wishart(nu, I)."""
+        k = len(self.mean)
+        return digamma(0.5 * (self.degrees - np.arange(k))).sum() + k * LOG_2
+
+    # ---- normaliser and divergence
+
+    @property
+    def log_normaliser(self):
+        """Return the log of the integral that makes |cov|^(-(nu + k + 2) / 2) exp(...) a density.
+
+        The log evidence of n rows is the posterior's less the prior's, less n k log(2 pi) / 2.
+        """
+        k, nu = len(self.mean), self.degrees
+        wishart = 0.5 * nu * (k * LOG_2 - self._log_det_scale) + multigammaln(0.5 * nu, k)
+        return wishart + 0.5 * k * (LOG_2PI - np.log(self.strength))
+
+    def kl(self, other):
+        """Return KL(self || other)."""
+        return self._kl_of_means(other) + self._kl_of_covs(other)
+
+    def _kl_of_means(self, other):
+        k, gap = len(self.mean), self.mean - other.mean
+        ratio = other.strength / self.strength
+        distance = other.strength * self.degrees * (gap @ self._solve(gap))
+        return 0.5 * (k * (ratio - 1.0 - np.log(ratio)) + distance)
+
+    def _kl_of_covs(self, other):
+        k, nu, nu0 = len(self.mean), self.degrees, other.degrees
+        between_roots = dtrsm(1.0, self._root, other._root, lower=1)
+        log_ratio = self._log_det_scale - other._log_det_scale
+        return (
+            0.5 * nu0 * log_ratio
+            + 0.5 * nu * (np.sum(between_roots**2) - k)
+            + multigammaln(0.5 * nu0, k)
+            - multigammaln(0.5 * nu, k)
+            + 0.5 * (nu - nu0) * (self._expected_log_det_standard() - k * LOG_2)
+        )

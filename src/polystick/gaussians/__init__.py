@@ -1,0 +1,37 @@
+"""Right of the waist: Gaussian blocks. A potential comes in, psi or its moments go out.
+
+A block is a frozen dataclass of its parameters with, as far as it has a use for them,
+
+    draw(potential, noise)    psi given the potential, an affine function of standard normals
+    moments(potential)        the same law's `Moments`, for mean field
+    log_density(psi)          of psi under the block alone
+
+`potential` is anything with fields kappa and omega, (n, k), and stands for
+exp(kappa' psi - psi' diag(omega) psi / 2). Blocks know nothing of counts, sticks or topics.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Moments"]
+
+
+class Moments(NamedTuple):
+    """The moments of independent rows psi_i ~ N(mean_i, J_i^-1)."""
+
+    mean: np.ndarray  # (n, k)
+    variance: np.ndarray  # (n, k) the diagonals of the covariances
+    cov_sum: np.ndarray  # (k, k) the covariances summed over the rows
+    log_det: np.ndarray  # (n,) log|J_i|
+
+    @property
+    def second(self):
+        """Return E[psi^2], (n, k)."""
+        return self.mean**2 + self.variance
+
+    @property
+    def entropy(self):
+        """Return the sum of the rows' entropies."""
+        n, k = self.mean.shape
+        return 0.5 * (n * k * (1.0 + np.log(2.0 * np.pi)) - self.log_det.sum())

@@ -1,0 +1,247 @@
+"""A run that is killed goes on where it stood; a checkpoint that can't be used is left alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_model import Toy
+
+from polystick.inference import checkpoint as checkpoints
+from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+
+X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
+GIBBS = Gibbs(n_draws=20, n_burn=5, n_chains=2, keep=("square",))
+TESTS = Path(__file__).parents[1]
+
+
+def run(folder, *, resume=False, gibbs=GIBBS, model=Toy(), x=X, seed=3, **options):
+    return gibbs.run(
+        model, model.shards(x), seed=seed, checkpoint=folder, resume=resume, every=0.0, **options
+    )
+
+
+def stop_at(sweep):
+    def tell(progress):
+        if progress.sweep == sweep:
+            raise RuntimeError("pulled the plug")
+
+    return tell
+
+
+def cut(folder, sweep=12, **options):
+    with pytest.raises(RuntimeError, match="pulled the plug"):
+        run(folder, progress=stop_at(sweep), **options)
+
+
+def contents(folder):
+    return {p.name: p.read_bytes() for p in sorted(Path(folder).iterdir())}
+
+
+def same(left, right):
+    for name in ("theta", "square"):
+        np.testing.assert_array_equal(left[name], right[name])
+    for name in ("level", "square"):
+        np.testing.assert_array_equal(left.running(name), right.running(name))
+    np.testing.assert_array_equal(left.log_likelihood, right.log_likelihood)
+
+
+@pytest.mark.parametrize("sweep", [1, 4, 6, 12, 25])
+def test_resume_gives_the_same_bits(tmp_path, sweep):
+    cut(tmp_path / "a", sweep)
+    same(run(tmp_path / "a", resume=True), run(tmp_path / "b"))
+
+
+def test_resume_of_thinned_variables(tmp_path):
+    small = Gibbs(20, 5, n_chains=2, keep=("square",), max_bytes=20 * 2 * 37 * 8 // 3)
+    cut(tmp_path / "a", gibbs=small)
+    same(run(tmp_path / "a", resume=True, gibbs=small), run(tmp_path / "b", gibbs=small))
+
+
+def test_a_finished_run_can_be_read_back_and_made_longer(tmp_path):
+    done = run(tmp_path / "a")
+    same(run(tmp_path / "a", resume=True), done)
+    longer = Gibbs(30, 5, n_chains=2, keep=("square",))
+    same(run(tmp_path / "a", resume=True, gibbs=longer), run(tmp_path / "b", gibbs=longer))
+
+
+def test_resume_without_a_checkpoint_starts(tmp_path):
+    same(run(tmp_path / "new", resume=True), run(tmp_path / "other"))
+
+
+def test_mean_field_resumes(tmp_path):
+    def field(folder, **options):
+        settings = MeanField(tolerance=1e-9, n_draws=3)
+        shards = Toy().shards(X)
+        return settings.run(Toy(), shards, seed=3, checkpoint=folder, every=0.0, **options)
+
+    with pytest.raises(RuntimeError):
+        field(tmp_path / "a", progress=stop_at(4))
+    resumed, whole = field(tmp_path / "a", resume=True), field(tmp_path / "b")
+    assert resumed.factor == whole.factor
+    elbo = [p.tree["optimisation"]["elbo"].values for p in (resumed, whole)]
+    np.testing.assert_array_equal(*elbo)
+
+
+def test_only_files_that_count_are_kept(tmp_path):
+    folder = tmp_path / "a"
+    folder.mkdir()
+    (folder / "state-3.tmp").write_bytes(b"torn")
+    (folder / "notes.txt").write_text("mine")
+    run(folder)
+    names = set(contents(folder))
+    assert "state-3.tmp" not in names
+    assert {"manifest.json", "state-25.npz", "notes.txt"} <= names
+    assert len([n for n in names if n.startswith("state-")]) == 1
+
+
+# kill -9
+
+VICTIM = """
+import sys, numpy as np
+from toy_model import Toy
+from polystick.inference.gibbs import Gibbs
+import time
+x = np.random.default_rng(5).normal(1.0, 1.4, size=37)
+Gibbs(60, 20, n_chains=2, keep=("square",)).run(
+    Toy(), Toy().shards(x), seed=3, checkpoint=sys.argv[1], resume=True, every=0.0,
+    progress=lambda p: print(p.sweep, flush=True) or time.sleep(0.002))
+"""
+
+
+def test_kill_9_and_resume(tmp_path):
+    rng = np.random.default_rng(1)
+    folder, kills = tmp_path / "run", 0
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    while True:
+        command = [sys.executable, "-c", VICTIM, str(folder)]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as victim:
+            assert victim.stdout.readline()  # at work
+            time.sleep(rng.uniform(0.0, 0.3))
+            if victim.poll() is None and kills < 3:
+                victim.send_signal(signal.SIGKILL)
+                kills += 1
+            victim.stdout.read()
+        if victim.returncode == 0:
+            break
+    assert kills >= 2
+    settings = Gibbs(60, 20, n_chains=2, keep=("square",))
+    resumed = settings.run(Toy(), Toy().shards(X), seed=3, checkpoint=folder, resume=True)
+    same(resumed, settings.run(Toy(), Toy().shards(X), seed=3))
+
+
+# what can't be used
+
+
+def refused(folder, match, **options):
+    before = contents(folder)
+    with pytest.raises(CheckpointError, match=match):
+        run(folder, resume=True, **options)
+    assert contents(folder) == before
+
+
+@pytest.fixture
+def cut_run(tmp_path):
+    cut(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"),
+    [
+        ({"seed": 4}, "seed"),
+        ({"x": X + 1}, "data"),
+        ({"model": Toy(noise=0.9)}, "model"),
+        ({"gibbs": Gibbs(20, 6, n_chains=2, keep=("square",))}, "n_burn"),
+        ({"gibbs": Gibbs(20, 5, n_chains=3)}, "keep, n_chains"),
+    ],
+)
+def test_foreign(cut_run, options, difference):
+    refused(cut_run, f"belongs to another run: it differs in {difference}", **options)
+
+
+def test_damaged_state(cut_run):
+    state = cut_run / "state-11.npz"
+    content = bytearray(state.read_bytes())
+    content[len(content) // 2] ^= 1
+    state.write_bytes(content)
+    refused(cut_run, "is damaged: its checksum does not fit")
+
+
+def test_missing_draws(cut_run):
+    (cut_run / "draws-8.npz").unlink()
+    refused(cut_run, r"lacks draws-8\.npz")
+
+
+def test_edited_manifest(cut_run):
+    path = cut_run / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "sweep": 10}))
+    refused(cut_run, "is damaged or was edited")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"{}"])
+def test_no_manifest_at_all(cut_run, content):
+    (cut_run / "manifest.json").write_bytes(content)
+    refused(cut_run, "can't be read as one|is damaged")
+
+
+def test_a_newer_format(cut_run, monkeypatch):
+    monkeypatch.setattr(checkpoints, "FORMAT", 0)
+    refused(cut_run, "has format 1, and this version of polystick reads 0")
+
+
+def test_an_existing_checkpoint_is_not_overwritten(cut_run):
+    before = contents(cut_run)
+    with pytest.raises(CheckpointError, match="already holds a checkpoint; pass resume=True"):
+        run(cut_run)
+    assert contents(cut_run) == before
+
+
+def test_unwritable_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="folder must be writable"):
+        run(tmp_path / "file" / "run")
+
+
+def test_resume_needs_a_folder():
+    with pytest.raises(CheckpointError, match="name the checkpoint folder"):
+        run(None, resume=True)
+
+
+def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
+    saver = Checkpoint(tmp_path / "run", {}, 0.0)
+    saver.prepare()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "_write_arrays", full)
+    with pytest.warns(RuntimeWarning, match="No space left on device"):
+        saver.save(1, {"a": np.zeros(2)}, {})
+
+
+def test_nothing_is_unpickled(cut_run):
+    path = cut_run / "state-11.npz"
+    np.savez(path, evil=np.array([{}], dtype=object))
+    manifest = json.loads((cut_run / "manifest.json").read_text())
+    del manifest["checksum"]
+    manifest["files"]["state-11.npz"] = checkpoints.hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest["checksum"] = checkpoints._checksum(manifest)
+    (cut_run / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        run(cut_run, resume=True)
+
+
+def test_fingerprints_tell_things_apart():
+    a = np.arange(6)
+    different = [a, a + 1, a.reshape(2, 3), a.astype(float), [a], (a,), 1, 1.0, "1", Toy(), Toy(2.0)]
+    assert len({fingerprint(thing) for thing in different}) == len(different)
+    assert fingerprint(Toy()) == fingerprint(Toy())

@@ -1,0 +1,166 @@
+"""The Gibbs schedule, on a model whose posterior is known."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from statistics_tools import MAX_Z, z_scores
+from toy_model import Toy, exact_posterior
+
+from polystick.inference.execution import Serial, Threads
+from polystick.inference.gibbs import Gibbs, spread
+
+X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
+SHORT = Gibbs(n_draws=20, n_burn=5, n_chains=3)
+
+
+def run(gibbs=SHORT, model=Toy(), x=X, seed=11, **options):
+    return gibbs.run(model, model.shards(x), seed=seed, **options)
+
+
+def test_finds_the_posterior():
+    posterior = run(Gibbs(3000, 50, n_chains=1))
+    mean, variance = exact_posterior(X)
+    chain = posterior["theta"][0]
+    z = z_scores(np.concatenate([chain, (chain - mean) ** 2], axis=1), np.array([mean, variance]))
+    assert np.abs(z).max() < MAX_Z
+
+
+def test_a_wrong_model_is_told_apart():
+    posterior = run(Gibbs(3000, 50, n_chains=1), Toy(noise=1.2))
+    mean, variance = exact_posterior(X)
+    chain = posterior["theta"][0]
+    z = z_scores((chain - mean) ** 2, np.array([variance]))
+    assert np.abs(z).max() > MAX_Z
+
+
+def test_axes_and_running_moments():
+    posterior = run(Gibbs(n_draws=20, n_burn=5, thin=2, n_chains=3, keep=("level",)))
+    assert posterior["theta"].shape == (3, 20, 1)
+    assert posterior["level"].shape == (3, 20, 37)
+    assert posterior.log_likelihood.shape == (3, 20)
+    mean, sd = posterior.running("level")
+    np.testing.assert_allclose(mean, posterior.flat("level").mean(0))
+    np.testing.assert_allclose(sd, posterior.flat("level").std(0, ddof=1))
+    assert posterior.tree["posterior"]["level"].dims == ("chain", "draw", "row")
+    assert posterior.tree.attrs["n_sweeps"] == 45
+
+
+def test_chains_differ_and_seeds_differ():
+    theta = run()["theta"]
+    assert not np.array_equal(theta[0], theta[1])
+    assert not np.array_equal(theta, run(seed=12)["theta"])
+    np.testing.assert_array_equal(theta, run()["theta"])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_bits_do_not_depend_on_threads(n_threads):
+    for name in ("theta",):
+        one, many = run(execution=Serial())[name], run(execution=Threads(n_threads))[name]
+        np.testing.assert_array_equal(one, many)
+
+
+def test_thinning_keeps_every_other_sweep():
+    full, thinned = run(Gibbs(20, 4, n_chains=1)), run(Gibbs(10, 4, thin=2, n_chains=1))
+    np.testing.assert_array_equal(full["theta"][:, 1::2], thinned["theta"])
+
+
+def test_large_variables_are_thinned_and_have_running_moments():
+    full = run(Gibbs(20, 5, n_chains=2, keep=("level",)))
+    small = run(Gibbs(20, 5, n_chains=2, keep=("level",), max_bytes=20 * 2 * 37 * 8 // 3))
+    np.testing.assert_array_equal(small["level"], full["level"][:, ::4])
+    np.testing.assert_allclose(small.running("level")[0], full.flat("level").mean(0))
+    theta, level = small.together(["theta", "level"])
+    np.testing.assert_array_equal(theta, full["theta"][:, ::4].reshape(-1, 1))
+    assert len(level) == len(theta) == 10
+
+
+def test_spread_takes_whole_draws():
+    posterior = run()
+    picked = spread(Toy(), posterior, 7)
+    assert len(picked) == 7
+    assert {float(p.theta[0]) for p in picked} <= set(posterior.flat("theta").ravel())
+
+
+def test_a_state_that_is_not_finite_is_named():
+    with pytest.raises(FloatingPointError, match=r"z of row 30 is not finite after sweep 3 of chain 0"):
+        run(model=Toy(poison=30))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_draws": 0}, "n_draws must be at least 1; got 0"),
+        ({"n_burn": -1}, "n_burn must be at least 0; got -1"),
+        ({"thin": 0}, "thin must be at least 1"),
+        ({"n_chains": 0}, "n_chains must be at least 1"),
+        ({"max_bytes": 0}, "max_bytes must be at least 1"),
+    ],
+)
+def test_settings_out_of_range(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Gibbs(**settings)
+
+
+def test_settings_of_the_wrong_kind():
+    with pytest.raises(TypeError, match=r"n_draws must be an integer; got 10\.5"):
+        Gibbs(n_draws=10.5)
+
+
+def test_unknown_variables_to_keep_are_named_before_the_run():
+    with pytest.raises(ValueError, match=r"keep must name variables of the rows \(level, square\)"):
+        run(Gibbs(5, 5, keep=("levle",)))
+
+
+# progress and interruption
+
+
+def test_progress_is_told_after_each_sweep():
+    seen = []
+    run(progress=seen.append)
+    assert [p.sweep for p in seen] == list(range(1, 26))
+    assert all(p.total == 25 and np.isfinite(p.value) and p.seconds >= 0 for p in seen)
+
+
+def test_bar_and_silence(capsys):
+    run(progress=True)
+    assert "25/25" in capsys.readouterr().err
+    run(progress=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def interrupt_at(sweep):
+    def tell(progress):
+        if progress.sweep == sweep:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return tell
+
+
+def test_ctrl_c_keeps_what_was_drawn():
+    with pytest.warns(RuntimeWarning, match="interrupted after sweep 12; the 7 draws of each chain"):
+        cut = run(progress=interrupt_at(12))
+    np.testing.assert_array_equal(cut["theta"], run()["theta"][:, :7])
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_burn_in_stops():
+    with pytest.raises(KeyboardInterrupt, match="during burn-in, after sweep 2"):
+        run(progress=interrupt_at(2))
+
+
+def test_ctrl_c_leaves_a_checkpoint_to_resume(tmp_path):
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        run(progress=interrupt_at(12), checkpoint=tmp_path / "run", every=1e9)
+    resumed = run(checkpoint=tmp_path / "run", resume=True)
+    np.testing.assert_array_equal(resumed["theta"], run()["theta"])
+
+
+def test_runs_outside_the_main_thread():
+    found = []
+    worker = threading.Thread(target=lambda: found.append(run()))
+    worker.start()
+    worker.join()
+    np.testing.assert_array_equal(found[0]["theta"], run()["theta"])

@@ -1,0 +1,245 @@
+"""Correlated multinomials: the sweep is right, the bound is a bound, and both would be caught if not."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse
+from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from scipy import integrate, stats
+from statistics_tools import MAX_Z
+
+from polystick import augmentation
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.keys import Key
+from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows, log_coefficients
+
+JIT = not numba.config.DISABLE_JIT
+PRIOR = NormalInverseWishart(np.array([0.5, -1.0]), 1.5, np.array([[6.0, 2.0], [2.0, 9.0]]), 12.0)
+STICKS = CorrelatedCounts(PRIOR, Decomposition.sticks([0, 1, 2]))
+TREE = CorrelatedCounts(
+    NormalInverseWishart(np.array([0.5, -1.0, 0.2]), 1.5, 8 * np.eye(3) + 2.0, 13.0),
+    Decomposition.balanced(4),
+)
+TOTALS = np.array([0, 1, 3, 8, 30])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20150618)
+
+
+# the sweep against the law
+
+
+def sweep(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts)
+    key = Key(7, i)
+    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
+    parameters = model.draw_parameters(statistics, key)
+    return parameters, rows, model.simulate_counts(rows, TOTALS, rng)
+
+
+def summarise(everything):
+    """Use bounded or light-tailed functions, so that their averages have standard errors."""
+    (mean, cov), (psi,), counts = everything
+    sd = np.sqrt(np.diag(cov))
+    correlation = (cov / np.outer(sd, sd))[np.triu_indices(len(sd), 1)]
+    squashed = np.tanh(psi[[0, 2, 4]] / 3)
+    shares = counts[[1, 4], :-1] / TOTALS[[1, 4], None]
+    return first_and_second([mean, np.log(sd), correlation, squashed[:, 0], squashed[2], shares])
+
+
+def geweke(model, rng, resample=sweep, n_iter=6000):
+    return geweke_z(
+        lambda rng: model.simulate(TOTALS, rng),
+        lambda everything, i, rng: resample(model, everything, i, rng),
+        summarise,
+        n_iter if JIT else 60,
+        rng,
+    )
+
+
+@pytest.mark.parametrize("model", [STICKS, TREE], ids=["sticks", "tree"])
+def test_geweke(model, rng):
+    z = geweke(model, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@dataclass(frozen=True)
+class WrongKappa(CorrelatedCounts):
+    """kappa = successes - (trials + 1) / 2."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        splits = shard.dense(self.n_sticks)
+        kappa, omega = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
+        potential = augmentation.Potential(np.where(splits.trials > 0, kappa - 0.5, 0.0), omega)
+        psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
+        statistics = super().draw_rows(prior, shard, rows, key)[1]
+        return Rows(psi), statistics._replace(total=psi.sum(0), outer=psi.T @ psi)
+
+
+@dataclass(frozen=True)
+class ForgottenTilt(CorrelatedCounts):
+    """omega ~ PG(trials, 0)."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        return super().draw_rows(prior, shard, Rows(np.zeros_like(rows.psi)), key)
+
+
+@dataclass(frozen=True)
+class StaleParameters(CorrelatedCounts):
+    """The global step counts one row twice."""
+
+    def draw_parameters(self, statistics, key):
+        statistics = statistics._replace(
+            n_rows=statistics.n_rows + 1,
+            total=statistics.total * (1 + 1 / statistics.n_rows),
+            outer=statistics.outer * (1 + 1 / statistics.n_rows),
+        )
+        return super().draw_parameters(statistics, key)
+
+
+@dataclass(frozen=True)
+class SharedNoise(CorrelatedCounts):
+    """The noise of psi is that of the first row, for all rows."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        same = shard._replace(rows=np.zeros_like(shard.rows))
+        return super().draw_rows(prior, same, rows, key)
+
+
+@pytest.mark.skipif(not JIT, reason="60 sweeps have no power")
+@pytest.mark.parametrize("wrong", [WrongKappa, ForgottenTilt, StaleParameters, SharedNoise])
+def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
+    z = geweke(wrong(PRIOR, STICKS.decomposition), rng)
+    assert np.abs(z).max() > MAX_Z
+
+
+# calibration
+
+
+def sbc(model, n_simulations, rng, n_draws=99):
+    found = []
+    for seed in range(n_simulations):
+        parameters, rows, counts = model.simulate(TOTALS, rng)
+        gibbs = Gibbs(n_draws, n_burn=50, thin=6, n_chains=1, keep=("probabilities",))
+        posterior = gibbs.run(model, model.shards(counts), seed=seed)
+        truth = model.decomposition.probabilities(rows.psi)[[0, 2, 4]]
+        pi = posterior["probabilities"][0][:, [0, 2, 4]]
+        pairs = [(parameters.mean, posterior["mean"][0]), (truth, pi)]
+        pairs.append((np.diag(parameters.cov), np.diagonal(posterior["cov"][0], axis1=1, axis2=2)))
+        found.append(np.concatenate([ranks(t, d).ravel() for t, d in pairs]))
+    return uniform_pvalues(np.array(found), n_draws)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [STICKS, TREE], ids=["sticks", "tree"])
+def test_sbc(model, rng):
+    p = sbc(model, 600, rng)
+    assert p.min() > 1e-4, p
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [WrongKappa, StaleParameters])
+def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
+    p = sbc(wrong(PRIOR, STICKS.decomposition), 600, rng)
+    assert p.min() < 1e-4, p
+
+
+def test_sbc_machine_rejects_wrong_ranks(rng):
+    n = 2000
+    right = rng.integers(0, 100, size=(n, 1))
+    narrow = rng.binomial(99, 0.5, size=(n, 1))
+    assert uniform_pvalues(right, 99).min() > 1e-4
+    assert uniform_pvalues(narrow, 99).min() < 1e-4
+
+
+# bounds
+
+
+def bound_trace(model, counts, n_sweeps):
+    shards = model.shards(counts)
+    settings = MeanField(tolerance=1e-12, max_sweeps=n_sweeps, n_draws=1)
+    with pytest.warns(UserWarning, match="did not converge"):
+        posterior = settings.run(model, shards, seed=0)
+    return posterior.tree["optimisation"]["elbo"].values
+
+
+@pytest.mark.parametrize("model", [STICKS, TREE], ids=["sticks", "tree"])
+def test_elbo_never_falls(model, rng):
+    totals = np.concatenate([TOTALS, rng.integers(0, 200, 300)])
+    _, _, counts = model.simulate(totals, rng)
+    trace = bound_trace(model, counts, 60)
+    assert (np.diff(trace) > -1e-9 * np.abs(trace[1:])).all()
+    assert trace[-1] > trace[0]
+
+
+def evidence_of_one_row(prior, successes, trials):
+    """p(x) for K = 2 by quadrature: psi is Student's t when mean and cov are integrated out."""
+    degrees = prior.degrees  # k = 1: psi ~ t with degrees, scale^2 = Psi (1 + 1/strength) / degrees
+    scale = np.sqrt(prior.scale[0, 0] * (1 + 1 / prior.strength) / degrees)
+    law = stats.t(degrees, prior.mean[0], scale)
+    integrand = lambda psi: law.pdf(psi) * stats.binom.pmf(successes, trials, 1 / (1 + np.exp(-psi)))
+    return integrate.quad(integrand, -60, 60, limit=500)[0]
+
+
+@pytest.mark.parametrize("counts", [(3, 4), (0, 0), (0, 9), (40, 2)])
+def test_elbo_lies_below_the_evidence(counts):
+    prior = NormalInverseWishart(np.array([0.4]), 2.0, np.array([[9.0]]), 8.0)
+    model = CorrelatedCounts(prior, Decomposition.sticks([0, 1]))
+    evidence = np.log(evidence_of_one_row(prior, counts[0], sum(counts)))
+    bound = bound_trace(model, np.array([counts]), 300)[-1]
+    assert bound < evidence + 1e-9
+    assert evidence - bound < 0.35
+
+
+# agreement and identities
+
+
+def test_mean_field_meets_gibbs_where_counts_are_plenty(rng):
+    _, _, counts = STICKS.simulate(np.full(150, 400), rng)
+    shards = STICKS.shards(counts)
+    gibbs = Gibbs(300 if JIT else 20, 100 if JIT else 10, n_chains=2).run(STICKS, shards, seed=1)
+    field = MeanField().run(STICKS, shards, seed=1)
+    sd = gibbs.flat("mean").std(axis=0)
+    assert (np.abs(gibbs.flat("mean").mean(0) - field.flat("mean").mean(0)) < sd).all()
+    gap = np.abs(gibbs.running("probabilities")[0] - field.running("probabilities")[0])
+    assert gap.max() < 0.02
+
+
+def test_sparse_counts_give_the_bits_of_dense_ones(rng):
+    _, _, counts = TREE.simulate(rng.integers(0, 6, 300), rng)
+    runs = [
+        Gibbs(5, 2, n_chains=1).run(TREE, TREE.shards(x), seed=3)
+        for x in (counts, scipy.sparse.csr_array(counts))
+    ]
+    np.testing.assert_array_equal(runs[0]["cov"], runs[1]["cov"])
+
+
+def test_log_coefficients_dense_and_sparse():
+    counts = np.array([[2, 1, 0], [0, 0, 0], [5, 0, 5]])
+    expected = np.log([3.0, 1.0, 252.0])
+    np.testing.assert_allclose(log_coefficients(counts), expected, atol=1e-12)
+    np.testing.assert_allclose(log_coefficients(scipy.sparse.csr_array(counts)), expected, atol=1e-12)
+
+
+def test_log_weights_average_to_the_evidence():
+    model = CorrelatedCounts(
+        NormalInverseWishart(np.array([0.0]), 1.0, np.eye(1), 5.0), Decomposition.sticks([0, 1])
+    )
+    counts = np.array([[3, 4], [0, 0], [0, 30], [500, 3]])
+    prior = model.prepare(Parameters(np.array([0.7]), np.array([[2.5]])))
+    (shard,) = model.shards(counts)
+    found = np.log(np.exp(model.log_weights(prior, shard)).mean(axis=1)) + log_coefficients(counts)
+    for (a, b), value in zip(counts, found):
+        pdf = lambda s, a=a, b=b: stats.norm.pdf(s, 0.7, np.sqrt(2.5)) * stats.binom.pmf(
+            a, a + b, 1 / (1 + np.exp(-s))
+        )
+        exact = integrate.quad(pdf, -14, 14, points=[-5, 0, 5], limit=400)[0]
+        assert abs(value - np.log(exact)) < 0.01
