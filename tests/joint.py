@@ -21,8 +21,10 @@ def geweke_z(simulate, resample, summarise, n_iter, rng):
     for i in range(n_iter):
         everything = resample(everything, i, rng)
         successive[i] = summarise(everything)
+    gap = successive.mean(axis=0) - direct.mean(axis=0)
     error = np.hypot(standard_error(direct), standard_error(successive))
-    return (successive.mean(axis=0) - direct.mean(axis=0)) / error
+    with np.errstate(divide="ignore"):  # what never varies has no error: any gap is infinitely many
+        return np.where(gap == 0, 0.0, gap) / np.where(gap == 0, 1.0, error)
 
 
 def first_and_second(values):

@@ -18,7 +18,7 @@ def draw_gamma_series(b, z, size, rng, n_terms=300):
 
 
 def draw_devroye(b, z, size, rng):
-    """Draw PG(b, z) as a sum of b draws of PG(1, z) (Polson, Scott and Windle 2013, algorithm 1)."""
+    """Draw PG(b, z) as a sum of b draws of PG(1, z) (Polson, Scott and Windle 2013)."""
     return np.array([sum(draw_one(abs(z), rng) for _ in range(b)) for _ in range(size)])
 
 

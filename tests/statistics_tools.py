@@ -1,7 +1,7 @@
 """What a statistical test may tolerate, and the scores it looks at. All tolerances live here.
 
-Seeds are fixed, so a test passes always or never. The limits are such that a right program with another
-seed would fail about once in 1e5 runs of a whole family of tests.
+Seeds are fixed, so a test passes always or never. The limits are such that a right program with
+another seed would fail about once in 1e4 to 1e5 runs of a whole family of tests.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ MIN_P = 1e-7  # of one K-S or chi-square test in a family of about a hundred
 
 
 def standard_error(chain):
-    """Return the standard error of the mean over axis 0 of an autocorrelated chain, by batch means."""
+    """Return the standard error of the mean over axis 0 of a correlated chain, by batch means."""
     chain = np.asarray(chain, float)
     n_batches = max(int(np.sqrt(len(chain))), 2)
     length = len(chain) // n_batches

@@ -1,15 +1,15 @@
-"""Make the tables of `kernels/streams.py` and `kernels/polyagamma.py`; a minute on two cores.
+"""Make the tables of `kernels/streams.py` and `kernels/polyagamma.py`; one minute on two cores.
 
     python tools/make_polyagamma_tables.py
 
-Each part is a function, so that a test can make a piece anew and compare it with what is shipped. The
-densities come from `kernels/polyagamma_density.py`, which needs no table.
+Each part is a function, so that a test can make a piece anew and compare it with what is shipped.
+The densities come from `kernels/polyagamma_density.py`, which needs no table.
 
 ziggurat      layers of the normal (Marsaglia and Tsang 2000)
-strips        for PG(1, z) with z = 0, 1/8, ...: a step function of 127 strips and an exponential tail, all
-              of the same area, that lies above the density
-polynomials   T(n) close to the map from a normal to PG(b, z): for each b < 32 and each cell of z the
-              coefficients of T are low-degree polynomials in the place t of z within its cell
+strips        for PG(1, z) with z = 0, 1/8, ...: a step function of 127 strips and an exponential
+              tail, all of the same area, that lies above the density
+polynomials   T(n) close to the map from a normal to PG(b, z): for each b < 32 and each cell of z
+              the coefficients of T are low-degree polynomials in the place t of z in its cell
 expansions    the same for every b >= 32: coefficients are series in r = b^(-1/2)
 ratios        bounds of f / g over |n| <= 4 on a grid of z, with a margin
 """
@@ -42,8 +42,8 @@ POLYNOMIAL_TERMS = [
     *[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)],
     *[(2, 0), (2, 1), (3, 0), (3, 1), (4, 0), (5, 0)],
 ]
-# Columns of `expansions`, in units of b: the mean (t^0 ... t^5), the standard deviation (t^0 ... t^3), then
-# (power of n, power of r, power of t).
+# Columns of `expansions`, in units of b: the mean (t^0 ... t^5), the standard deviation
+# (t^0 ... t^3), then (power of n, power of r, power of t).
 EXPANSION_TERMS = [
     *[(0, 2, 0), (0, 2, 1), (1, 3, 0), (1, 3, 1), (2, 2, 0), (2, 2, 1), (2, 2, 2), (2, 4, 0)],
     *[(3, 3, 0), (3, 3, 1), (3, 5, 0), (4, 4, 0), (4, 4, 1), (5, 5, 0)],
@@ -85,7 +85,7 @@ def chebyshev(n):
 
 
 def stack(start, n_layers):
-    """Return the widths of layers whose tail begins at start, and by how much they overshoot the peak."""
+    """Return the widths of layers whose tail begins at start, and how far they overshoot the peak."""
     area = start * np.exp(-0.5 * start**2) + np.sqrt(np.pi / 2) * erfc(start / np.sqrt(2))
     widths, top = [area * np.exp(0.5 * start**2), start], np.exp(-0.5 * start**2)
     for _ in range(n_layers - 2):
@@ -117,7 +117,7 @@ def slope_one(x, z, h=1e-5):
 
 
 def cover(pdf, mode, tail_start, area):
-    """Cover (0, tail_start) from the right by strips of one area; return edges and heights, left to right."""
+    """Return edges and heights of strips of one area that cover (0, tail_start), left to right."""
     edges, heights = [tail_start], []
     while pdf(mode) * (edges[-1] - mode) >= area:
         right = edges[-1]
@@ -133,7 +133,7 @@ def cover(pdf, mode, tail_start, area):
 
 
 def strips(z):
-    """Return the strips of PG(1, z): (N_STRIPS, [left, width, squeeze, log hat]), the last one the tail."""
+    """Return the strips of PG(1, z): (N_STRIPS, [left, width, squeeze, log hat]), the tail last."""
     best = minimize_scalar(
         lambda log_x: -log_pdf_one(np.exp(log_x), z),
         bounds=(np.log(1e-3), np.log(0.5)),
@@ -190,7 +190,8 @@ def quantiles(b, z, n):
 def equations(b, z, n):
     """Return (A, r): the coefficients c of T, in units of b, should satisfy A c = r at each n.
 
-    log(f / g) at T(n) = x + d is, to first order, d f'(x)/f(x) + d' / x' where x(n) is the exact map.
+    log(f / g) at T(n) = x(n) + d(n) is, to first order, d f'(x) / f(x) + d' / x', with x(n) the
+    exact map.
     """
     x = quantiles(b, z, n)
     log_f = log_pdf(x, b, z)
@@ -219,7 +220,7 @@ def fit_polynomials(b, cell):
 
 
 def interpolate(values, degree):
-    """Return the coefficients of the polynomial that meets values(t) at Chebyshev nodes of a cell."""
+    """Return the coefficients of the polynomial that meets values(t) at the Chebyshev nodes."""
     t = 0.5 + 0.5 * chebyshev(degree + 1)
     return polynomial.polyfit(t, [values(u) for u in t], degree)
 

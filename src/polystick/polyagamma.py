@@ -1,11 +1,12 @@
 """The Pólya-gamma distribution PG(b, z): exact draws, moments, density and distribution function.
 
-PG(b, z) is the law of sum_k g_k / (2 pi^2 ((k - 1/2)^2 + z^2 / (4 pi^2))) with independent g_k ~ Gamma(b, 1),
-k = 1, 2, ... Its Laplace transform is E exp(-s omega) = cosh^b(z/2) / cosh^b(sqrt(z^2/4 + s/2)). It depends on
-the absolute value of z only (Polson, Scott and Windle 2013).
+PG(b, z) is the law of sum_k g_k / (2 pi^2 ((k - 1/2)^2 + z^2 / (4 pi^2))), k = 1, 2, ..., with
+independent g_k ~ Gamma(b, 1). Its Laplace transform is E exp(-s omega) = cosh^b(z/2) /
+cosh^b(sqrt(z^2/4 + s/2)). It depends on the absolute value of z only (Polson, Scott and Windle 2013).
 
-`draw`, `mean`, `var`, `logpdf` and `cdf` broadcast like NumPy's functions. `draw_rows` and `draw_ragged` are for
-the inside of the library: they take a key and the ids of rows, and check nothing.
+`draw`, `mean`, `var`, `logpdf` and `cdf` broadcast like NumPy's functions. `draw_rows` and
+`draw_ragged` are for the inside of the library: they take a key and the ids of rows, and check
+nothing.
 """
 
 import numbers
@@ -18,7 +19,7 @@ from polystick.kernels import polyagamma_density as density
 __all__ = ["cdf", "draw", "draw_ragged", "draw_rows", "logpdf", "mean", "var"]
 
 MAX_TRIALS = 10**9
-GROUP = 64  # consecutive elements that share a stream in `draw`; a stream per element would cost 3 ns each
+GROUP = 64  # consecutive elements that share a stream in `draw`; one per element costs 3 ns more
 TINY = 1e-300  # tanh(TINY) / TINY is 1
 
 
@@ -43,8 +44,8 @@ def draw(b, z, *, seed=None, size=None):
 
     Notes
     -----
-    Elements are drawn in C order. Each 64 consecutive ones share a random stream, so the first elements
-    of a longer array are those of a shorter one.
+    Elements are drawn in C order. Each 64 consecutive ones share a random stream, so an array that
+    begins like another gives draws that begin like its draws.
     """
     b, z = _check_trials(b), _check_real(z, "z")
     shape = np.broadcast_shapes(b.shape, z.shape) if size is None else size
@@ -56,14 +57,20 @@ def draw(b, z, *, seed=None, size=None):
 
 
 def draw_rows(key, rows, b, z):
-    """Draw PG(b, z) for (n, k) arrays, row i from the stream of rows[i]; key and rows are uint64."""
+    """Draw PG(b, z) for (n, k) arrays, row i from the stream of rows[i]."""
     n, k = np.shape(b)
     starts = np.arange(n + 1) * k
     return draw_ragged(key, rows, starts, np.ravel(b), np.ravel(z)).reshape(n, k)
 
 
 def draw_ragged(key, rows, starts, b, z):
-    """Draw PG(b, z) for flat arrays; entries starts[i] : starts[i + 1] from the stream of rows[i]."""
+    """Draw PG(b, z) for flat arrays, entries starts[i] : starts[i + 1] from the stream of rows[i].
+
+    key    : 64 bits
+    rows   : (n,) ids
+    starts : (n + 1,) where each row begins, and the end
+    b, z   : (starts[-1],)
+    """
     out = np.empty(len(b))
     kernels.draw_ragged(
         np.uint64(key),
@@ -97,7 +104,7 @@ def logpdf(x, b, z):
 def cdf(x, b, z):
     """Return the probability of a value up to x, for real b >= 1.
 
-    The absolute error is below 1e-10 for b up to 1e4 and abs z up to 1e3, and most often near 1e-14.
+    The absolute error is below 1e-10 for b up to 1e4 and abs z up to 1e3, most often near 1e-14.
     """
     return _evaluate(density.fill_probability, x, b, z, below=0.0, above=1.0)
 
@@ -147,7 +154,8 @@ def _make_key(seed):
         )
     if seed is not None and seed < 0:
         raise ValueError(f"seed must be a non-negative int or None; got {seed}; try {-seed}")
-    return np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    entropy = None if seed is None else int(seed)
+    return np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]
 
 
 def _check_real(values, name):
@@ -171,4 +179,6 @@ def _check_trials(b):
 
 def _require(holds, sentence, values, advice=""):
     if not holds:
-        raise ValueError(f"{sentence}; got values from {np.min(values)} to {np.max(values)}{advice}")
+        raise ValueError(
+            f"{sentence}; got values from {np.min(values)} to {np.max(values)}{advice}"
+        )

@@ -5,6 +5,7 @@ Counts are non-negative and finite. Gibbs sampling needs whole numbers, for a PÃ
 trials; mean field takes any non-negative weights.
 """
 
+import contextlib
 import numbers
 
 import numpy as np
@@ -44,6 +45,18 @@ def check_seed(seed):
     return int(seed)
 
 
+@contextlib.contextmanager
+def all_or_nothing(estimator):
+    """Give an estimator its attributes back if a fit fails."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 def check_counts(estimator, X, *, reset, whole):
     """Return X as counts (n, K), dense or CSR, for an estimator that remembers names and width.
 
@@ -58,9 +71,8 @@ def check_counts(estimator, X, *, reset, whole):
         )
     values = X.data if scipy.sparse.issparse(X) else X
     _check_values(estimator, values, whole)
-    counts = _canonical(X, np.int64 if whole else np.float64)
-    _check_totals(counts)
-    return counts
+    _check_totals(X)
+    return _canonical(X, np.int64 if whole else np.float64)
 
 
 def _read(estimator, X, reset):
@@ -112,7 +124,7 @@ def _check_totals(counts):
 
 def check_inference(inference):
     """Raise unless this is a schedule such as Gibbs() or MeanField()."""
-    if not hasattr(inference, "needs_whole_counts"):
+    if isinstance(inference, type) or not hasattr(inference, "needs_whole_counts"):
         raise TypeError(f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}")
     return inference
 
@@ -127,3 +139,11 @@ def check_prior(prior, n_sticks):
             f"got {len(prior.mean)}"
         )
     return prior
+
+
+def check_running(n_jobs, progress):
+    """Raise unless these can say how a run is run."""
+    if n_jobs is not None:
+        check_integer("n_jobs", n_jobs, at_least=1)
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False or a function; got {progress!r}")

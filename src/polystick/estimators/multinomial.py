@@ -16,7 +16,14 @@ from polystick.decomposition import decompose
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs, spread
 from polystick.models.multinomial import CorrelatedCounts, log_coefficients
-from polystick.validation import check_counts, check_inference, check_prior, check_seed
+from polystick.validation import (
+    all_or_nothing,
+    check_counts,
+    check_inference,
+    check_prior,
+    check_running,
+    check_seed,
+)
 
 _FEW = 5.0  # effective draws below which an importance estimate is not to be trusted
 
@@ -103,8 +110,13 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         -------
         self
         """
+        with all_or_nothing(self):
+            return self._fit(X, resume)
+
+    def _fit(self, X, resume):
         inference = check_inference(Gibbs() if self.inference is None else self.inference)
         seed = check_seed(self.random_state)
+        check_running(self.n_jobs, self.progress)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
         model = self._model(counts)
         self.posterior_ = inference.run(

@@ -92,7 +92,8 @@ class Normal:
 
     def draws(self, potential, noise):
         """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
-        return self._draws(*_contiguous(potential.kappa, potential.omega), noise)
+        kappa, omega = _contiguous(potential.kappa, potential.omega)
+        return self._draws(kappa, omega, noise)
 
     def _draws(self, kappa, omega, noise):
         (noise,) = _contiguous(noise)

@@ -185,8 +185,8 @@ def _correct_in_place(psi, cov, kappa, active, s, x):
 def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
     """Write into psi[i] a prior draw corrected on the active sticks, those with omega[i] != 0.
 
-    Costs k^2 / 2 + a^3 / 6 + a k products for a active sticks and inverts nothing. It rounds C kappa,
-    so |kappa| cov should stay far below 1e16. An inactive stick must have kappa = 0.
+    Costs k^2 / 2 + a^3 / 6 + a k products for a active sticks and inverts nothing. C kappa is
+    rounded before it is corrected, an error of 1e-16 |C kappa|. Inactive sticks have kappa = 0.
 
     noise : (n, 2 k) standard normals e1, e2; of e2 only the entries of active sticks are read
     psi   : (n, k) out

@@ -11,11 +11,12 @@ b = 1              below 8     128 strips of equal area over PG(1, z'), z' = z r
 1 and more         the rest    inverse-Gaussian proposals, accepted by an alternating series
 =================  ==========  ===============================================================
 
-The polynomial T is close to the map that takes a normal n, |n| <= 4, to a PG draw. With g the density of
-T(n), the ratio f / g lies between `low` and `high`, both close to 1, for each z. So the law is a mixture:
-with probability `low` the draw T(n) is taken outright, otherwise the residual f - low g is drawn by
-rejection (`draw_residual`). Exactness rests on those bounds and on bounds of the tails. They are
-checked numerically on a fine grid and shipped with a margin of 1.5 times the distance to 1. They are not
+The polynomial T is close to the map that takes a normal n, |n| <= 4, to a PG draw. With g the
+density of T(n) on the scale of the untruncated normal, the ratio f / g lies between `low` and
+`high`, both close to 1, for each z. So the law is a mixture: with probability low P(|n| <= 4) the
+draw T(n) is taken outright, otherwise the residual f - low g is drawn by rejection
+(`draw_residual`). Exactness rests on those bounds and on bounds of the tails. They are checked
+numerically on a fine grid and shipped with a margin of 1.5 times the distance to 1; they are not
 proved. The hats of the strips and of the inverse Gaussian are proved.
 
 Tables are frozen globals, which Numba reads as fast as raw pointers, and are made by
@@ -49,7 +50,9 @@ CELLS = 8.0  # per unit of z
 FIRST_EXPANSION = 32
 MAX_Z = len(POLYNOMIALS[0]) / CELLS
 MAX_Z_EXPANSION = len(EXPANSIONS) / CELLS
-CERTAIN_Z = 1e40  # from here on PG(b, z) has a standard deviation below the rounding error of its mean
+CERTAIN_Z = (
+    1e40  # from here on PG(b, z) has a standard deviation below the rounding error of its mean
+)
 EDGE = 4.0
 INSIDE = math.erf(EDGE / math.sqrt(2.0))
 EDGE_DENSITY = math.exp(-0.5 * EDGE * EDGE) / math.sqrt(2.0 * math.pi)
@@ -132,8 +135,7 @@ def expand(b, z):
     t2 = t * t
     j = np.uint64(cell)
     mean = (EXPANSIONS[j, 0] + t * EXPANSIONS[j, 1]) + t2 * (
-        (EXPANSIONS[j, 2] + t * EXPANSIONS[j, 3])
-        + t2 * (EXPANSIONS[j, 4] + t * EXPANSIONS[j, 5])
+        (EXPANSIONS[j, 2] + t * EXPANSIONS[j, 3]) + t2 * (EXPANSIONS[j, 4] + t * EXPANSIONS[j, 5])
     )
     deviation = (EXPANSIONS[j, 6] + t * EXPANSIONS[j, 7]) + t2 * (
         EXPANSIONS[j, 8] + t * EXPANSIONS[j, 9]

@@ -7,18 +7,22 @@ on the machine. Indices are not checked. Without the just-in-time compiler, or w
 """
 
 import os
+from typing import Any
 
 import numba
+import numba.extending
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, register_model
+from numba.extending import models, register_model
 
 __all__ = ["ENABLED", "WIDTH", "div", "fma", "fnma", "load", "mul", "splat", "sqrt", "store"]
 
 WIDTH = 4  # 8 spills the register tiles of AVX2
-ENABLED = not numba.config.DISABLE_JIT and os.environ.get("POLYSTICK_SIMD", "1") != "0"
+_COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+ENABLED = _COMPILED and os.environ.get("POLYSTICK_SIMD", "1") != "0"
 
+intrinsic: Any = numba.extending.intrinsic  # called without the typing context, which mypy misses
 _LLVM = ir.VectorType(ir.DoubleType(), WIDTH)
 
 

@@ -1,7 +1,8 @@
 """Random streams of 64 bits: one xoroshiro128++ generator per (key, row).
 
-The state is two uint64 passed by value: a kernel opens the stream of a row, consumes it from left to
-right and forgets it. So draws depend on the key and the row's id, never on a thread, a block or an order.
+The state is two uint64 passed by value: a kernel opens the stream of a row, consumes it from left
+to right and forgets it. So draws depend on the key and the row's id, never on a thread, a block or
+an order.
 
 Every function that draws returns its value followed by the new state. Normals come from a ziggurat
 (Marsaglia and Tsang 2000) with 256 layers; its table is made by `tools/make_polyagamma_tables.py`.
@@ -46,7 +47,7 @@ def _scramble(bits):
 @_wrapping
 @kernel(inline="always")
 def open_stream(key, row):
-    """Return the state of the stream of a row: two hashes of (key, row) that know nothing of each other."""
+    """Return the state of the stream of a row: two independent hashes of (key, row)."""
     first = _scramble(_scramble(key) + np.uint64(0x9E3779B97F4A7C15))
     second = _scramble(first ^ np.uint64(0x6A09E667F3BCC909))
     s0 = _scramble(first ^ (row * np.uint64(0xD1B54A32D192ED03)))

@@ -1,0 +1,106 @@
+"""Pólya-gamma draws: ours against polyagamma 2.0.2 on the same arrays, in nanoseconds per draw.
+
+    python benchmarks/polyagamma_draws.py
+
+CPU time of one thread, minima of repeats, the two taking turns. The peer is approximate for most of
+these arrays (docs say where); ours is exact.
+"""
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import polyagamma as peer
+
+from polystick import polyagamma
+
+REPEATS = 9
+N_STICKS = 49
+KEY = np.uint64(1)
+
+
+def make_topic_rows(n_documents, n_words=200, spread=1.5, tilt=2.0, seed=0):
+    """Return (b, z) as in a correlated topic model with 50 topics of no particular order."""
+    rng = np.random.default_rng(seed)
+    weights = np.exp(spread * rng.normal(size=(n_documents, N_STICKS + 1)))
+    counts = rng.multinomial(n_words, weights / weights.sum(1, keepdims=True))
+    before = np.cumsum(counts, 1) - counts
+    return n_words - before[:, :-1], rng.normal(0, tilt, (n_documents, N_STICKS))
+
+
+def make_constant_rows(b, n_rows, seed=0):
+    z = np.random.default_rng(seed).normal(0, 2, (n_rows, N_STICKS))
+    return np.full(z.shape, b), z
+
+
+def draw_ours(b, z):
+    return polyagamma.draw_rows(KEY, np.arange(len(b), dtype=np.uint64), b, z)
+
+
+def time_in_turns(functions, clock, repeats=REPEATS):
+    """Return the least time of each function, in seconds."""
+    best = [np.inf] * len(functions)
+    for function in functions:
+        function()
+    for _ in range(repeats):
+        for i, function in enumerate(functions):
+            start = clock()
+            function()
+            best[i] = min(best[i], clock() - start)
+    return best
+
+
+def compare(case, b, z, target=None):
+    """Time both on the entries with b > 0, which are all that the peer takes."""
+    rng = np.random.default_rng(1)
+    h, tilt = b[b > 0].astype(float), z[b > 0]
+    ours, theirs = time_in_turns(
+        [lambda: draw_ours(b, z), lambda: peer.random_polyagamma(h, tilt, random_state=rng)],
+        time.thread_time,
+    )
+    return make_record(case, ours / h.size, theirs / h.size, target)
+
+
+def compare_threads(b, z, target=1.8, n_blocks=16):
+    """Time one thread, the peer here, and two, in wall time."""
+    cuts = np.linspace(0, len(b), n_blocks + 1).astype(int)
+    blocks = [(b[i:j], z[i:j]) for i, j in itertools.pairwise(cuts)]
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(2) as two:
+        pair, single = time_in_turns(
+            [
+                lambda pool=pool: list(pool.map(lambda x: draw_ours(*x), blocks))
+                for pool in (two, one)
+            ],
+            time.perf_counter,
+            repeats=3 * REPEATS,
+        )
+    n_draws = np.count_nonzero(b)
+    return make_record("mix, 2 threads against 1", pair / n_draws, single / n_draws, target)
+
+
+def make_record(case, ours, theirs, target):
+    return {
+        "case": case,
+        "ours_ns": round(float(1e9 * ours), 2),
+        "peer_ns": round(float(1e9 * theirs), 2),
+        "ratio": round(float(theirs / ours), 2),
+        "target": target,
+    }
+
+
+def run():
+    """Return one record per case."""
+    b, z = make_topic_rows(2000)
+    records = [compare("mix of a topic model", b, z, target=12.0)]
+    for size in (1, 2, 5, 20, 50, 200):
+        target = 5.0 if size == 1 else None
+        records.append(
+            compare(f"b = {size}, z ~ N(0, 2^2)", *make_constant_rows(size, 1000), target)
+        )
+    return [*records, compare_threads(*make_topic_rows(8000))]
+
+
+if __name__ == "__main__":
+    for record in run():
+        print(record)

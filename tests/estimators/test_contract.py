@@ -1,0 +1,274 @@
+"""One table over all estimators: scikit-learn's contract."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from polystick import CorrelatedMultinomial, Gibbs, MeanField, NormalInverseWishart
+
+FIELD = MeanField(tolerance=1e-4, n_draws=20)
+SHORT = Gibbs(n_draws=6, n_burn=4, n_chains=2)
+NAMES = ["ash", "birch", "cedar", "date"]
+
+A_CLASSIFIER = "the check takes whatever has predict_proba for a classifier, and fails inside"
+FRACTIONS = "the check passes fractional counts, and a Pólya-gamma draw counts whole trials"
+SPARSE = ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
+WITH_FRACTIONS = """
+    check_dict_unchanged check_dont_overwrite_parameters check_dtype_object check_estimator_sparse_tag
+    check_estimators_dtypes check_estimators_fit_returns_self check_estimators_nan_inf
+    check_estimators_overwrite_params check_estimators_pickle check_f_contiguous_array_estimator
+    check_fit2d_1sample check_fit2d_predict1d check_fit_check_is_fitted check_fit_idempotent
+    check_fit_score_takes_y check_methods_sample_order_invariance check_methods_subset_invariance
+    check_n_features_in check_n_features_in_after_fitting check_pipeline_consistency
+    check_readonly_memmap_input check_transformer_data_not_an_array check_transformer_general
+    check_transformer_preserve_dtypes
+""".split()
+
+
+def expected_failures(estimator):
+    """Of scikit-learn's checks; each must fail, so that none is listed in vain."""
+    expected = dict.fromkeys(SPARSE, A_CLASSIFIER)
+    if isinstance(estimator.inference, Gibbs):
+        expected |= dict.fromkeys(WITH_FRACTIONS, FRACTIONS)
+    return expected
+
+
+class Rounded(CorrelatedMultinomial):
+    """Shows that fractions are the one reason: with counts rounded up, Gibbs passes these checks too."""
+
+    def fit(self, X, y=None):
+        return super().fit(rounded_up(X), y)
+
+    def _check(self, X):
+        return super()._check(rounded_up(X))
+
+
+def rounded_up(X):
+    """Round what can be rounded; the rest is for the estimator to refuse."""
+    if scipy.sparse.issparse(X):
+        return X.ceil() if X.dtype.kind == "f" else X
+    if isinstance(X, pd.DataFrame):
+        return X.apply(np.ceil)
+    try:
+        return np.ceil(np.asarray(X, dtype=np.float64))
+    except (TypeError, ValueError, np.exceptions.ComplexWarning):
+        return X
+
+
+@parametrize_with_checks(
+    [
+        CorrelatedMultinomial(inference=FIELD, n_jobs=1),
+        CorrelatedMultinomial(inference=SHORT, n_jobs=1),
+        Rounded(inference=SHORT, n_jobs=1),
+    ],
+    expected_failed_checks=lambda estimator: (
+        dict.fromkeys(SPARSE, A_CLASSIFIER)
+        if isinstance(estimator, Rounded)
+        else expected_failures(estimator)
+    ),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def counts():
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet([4, 3, 2, 1], size=40)
+    return pd.DataFrame(rng.multinomial(rng.integers(0, 60, 40), shares), columns=NAMES)
+
+
+@pytest.fixture(params=[FIELD, SHORT], ids=["mean field", "gibbs"])
+def model(request):
+    return CorrelatedMultinomial(inference=request.param, random_state=4, n_jobs=1)
+
+
+def test_fit_changes_no_parameter_and_returns_self(model, counts):
+    before = model.get_params()
+    assert model.fit(counts) is model
+    assert model.get_params() == before
+
+
+def test_clone_and_pickle_give_the_same(model, counts):
+    expected = model.fit(counts).predict_proba(counts)
+    np.testing.assert_array_equal(clone(model).fit(counts).predict_proba(counts), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(counts), expected)
+
+
+def test_probabilities_are_probabilities(model, counts):
+    pi, sd, draws = model.fit(counts).predict_proba(counts, return_std=True, return_draws=True)
+    np.testing.assert_allclose(pi.sum(axis=1), 1.0, rtol=1e-12)
+    assert (pi > 0).all()
+    np.testing.assert_allclose(draws.mean(axis=0), pi)
+    np.testing.assert_allclose(draws.std(axis=0), sd)
+
+
+def test_a_row_does_not_depend_on_its_neighbours(model, counts):
+    model.fit(counts)
+    whole, order = model.transform(counts), np.random.default_rng(0).permutation(len(counts))
+    np.testing.assert_allclose(model.transform(counts.iloc[order]), whole[order], rtol=1e-10)
+    np.testing.assert_allclose(model.transform(counts.iloc[5:9]), whole[5:9], rtol=1e-10)
+    np.testing.assert_allclose(model.score_samples(counts.iloc[5:9]), model.score_samples(counts)[5:9])
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, np.asarray])
+def test_any_container_gives_the_same(model, counts, kind):
+    expected = model.fit(counts.to_numpy()).predict_proba(counts.to_numpy())
+    other = kind(counts.to_numpy())
+    np.testing.assert_array_equal(clone(model).fit(other).predict_proba(other), expected)
+
+
+def test_doubled_and_unsorted_entries_are_added(model):
+    clean = np.array([[3, 0, 2], [0, 5, 1]])
+    messy = scipy.sparse.csr_array(
+        ([2, 1, 2, 1, 5], [2, 0, 0, 2, 1], [0, 3, 5]), shape=(2, 3)
+    )  # row 0: 3, 0, 2 with the first entry in two parts, out of order; row 1: 0, 5, 1
+    expected = model.fit(clean).predict_proba(clean)
+    np.testing.assert_array_equal(clone(model).fit(messy).predict_proba(messy), expected)
+
+
+def test_names_travel(model, counts):
+    model.fit(counts)
+    assert list(model.get_feature_names_out()) == NAMES
+    assert list(model.categories_) == NAMES
+    assert list(model.set_output(transform="pandas").transform(counts).columns) == NAMES
+    assert list(model.posterior_.tree["posterior"]["stick"].values) == NAMES[:3]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_proba(counts[NAMES[::-1]])
+
+
+def test_works_in_a_pipeline_and_a_grid_search(model, counts):
+    y = np.arange(len(counts)) % 2
+    make_pipeline(model, LogisticRegression()).fit(counts, y).predict(counts)
+    search = GridSearchCV(model, {"decomposition": ["frequency", "balanced"]}, cv=2).fit(counts)
+    assert np.isfinite(search.best_score_)
+
+
+def test_not_fitted(model, counts):
+    for call in (model.predict_proba, model.transform, model.score, model.score_samples):
+        with pytest.raises(NotFittedError):
+            call(counts)
+    with pytest.raises(NotFittedError):
+        model.summary()
+
+
+def test_empty_rows_and_columns_are_allowed(model):
+    X = np.array([[0, 0, 0], [4, 0, 1], [2, 0, 2]])
+    pi = model.fit(X).predict_proba(X)
+    assert np.isfinite(pi).all()
+    assert np.isfinite(model.score_samples(X)).all()
+    assert model.score_samples(X)[0] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_scores_with_and_without_the_coefficient(model, counts):
+    from scipy.special import gammaln
+
+    model.fit(counts)
+    x = counts.to_numpy()
+    coefficient = gammaln(x.sum(1) + 1) - gammaln(x + 1).sum(1)
+    gap = model.score_samples(counts) - model.score_samples(counts, coefficient=False)
+    np.testing.assert_allclose(gap, coefficient, atol=1e-9)
+    expected = model.score_samples(counts, coefficient=False).sum() / x.sum()
+    assert model.score(counts) == pytest.approx(expected)
+
+
+# what bad input gets
+
+FIT_ERRORS = [
+    ([[1, -2], [0, 3]], "Negative values in data .* counts must be at least 0; got -2"),
+    ([[1.0, np.nan], [0, 3]], "NaN"),
+    ([[1.0, np.inf], [0, 3]], "infinity"),
+    ([[5], [3]], "at least 2 categories .*; got n_features=1"),
+    (np.empty((0, 3)), "0 sample"),
+    ([["a", "b"], ["c", "d"]], "counts must be numbers; got text"),
+    (pd.DataFrame({"a": ["x"], "b": ["y"]}), "counts must be numbers; got text"),
+    ([[2e9, 1.0]], "add up to at most 1e[+]09; row 0 has 2e[+]09; divide"),
+    (np.array([[2**63, 1]], dtype=np.uint64), "add up to at most"),
+    ([[2**62, 2**62]], "add up to at most"),
+    ([1, 2, 3], "2D array"),
+]
+
+
+@pytest.mark.parametrize(("X", "message"), FIT_ERRORS, ids=range(len(FIT_ERRORS)))
+def test_bad_counts(model, X, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X)
+    assert not hasattr(model, "posterior_")
+
+
+def test_gibbs_needs_whole_counts_and_says_what_to_do():
+    X = [[1.5, 2.0], [1.0, 1.0]]
+    with pytest.raises(ValueError, match=r"whole numbers for Gibbs.*got 1\.5; .*MeanField"):
+        CorrelatedMultinomial(inference=SHORT).fit(X)
+    CorrelatedMultinomial(inference=FIELD).fit(X)
+
+
+def test_other_width_than_in_fit(model, counts):
+    model.fit(counts.to_numpy())
+    with pytest.raises(ValueError, match="X has 3 features, but CorrelatedMultinomial is expecting 4"):
+        model.predict_proba(counts.to_numpy()[:, :3])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"random_state": 1.5}, TypeError, r"random_state must be an integer or None; got 1\.5"),
+        ({"random_state": "seed"}, TypeError, "random_state must be an integer"),
+        ({"random_state": -1}, ValueError, "random_state must not be negative; got -1"),
+        ({"random_state": np.random.default_rng()}, TypeError, "hidden state"),
+        ({"inference": "gibbs"}, TypeError, r"inference must be Gibbs\(\.\.\.\)"),
+        ({"inference": Gibbs}, TypeError, r"inference must be Gibbs\(\.\.\.\)"),
+        ({"prior": 3}, TypeError, "prior must be a NormalInverseWishart or None; got 3"),
+        (
+            {"prior": NormalInverseWishart(np.zeros(2), 1.0, np.eye(2), 5.0)},
+            ValueError,
+            "one entry for each of the 3 splits of 4 categories; got 2",
+        ),
+        ({"decomposition": "sticks?"}, ValueError, "sticks"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be at least 1; got 0"),
+        ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
+        ({"progress": "yes"}, TypeError, "progress must be True, False or a function; got 'yes'"),
+    ],
+)
+def test_bad_parameters(model, counts, parameters, error, message):
+    model.set_params(**parameters)
+    with pytest.raises(error, match=message):
+        model.fit(counts)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (np.array([np.nan, 0.0]), 1.0, np.eye(2), 5.0),
+        (np.zeros(2), np.inf, np.eye(2), 5.0),
+        (np.zeros(2), 0.0, np.eye(2), 5.0),
+        (np.zeros(2), 1.0, -np.eye(2), 5.0),
+        (np.zeros(2), 1.0, np.eye(2), 1.0),
+        (np.zeros(2), 1.0, np.eye(3), 5.0),
+    ],
+)
+def test_priors_that_are_not_proper(arguments):
+    with pytest.raises(ValueError, match="must"):
+        NormalInverseWishart(*arguments)
+
+
+@pytest.mark.parametrize("settings", [{"tolerance": 0.0}, {"tolerance": np.nan}, {"max_sweeps": 0}])
+def test_bad_mean_field_settings(settings):
+    with pytest.raises(ValueError, match="must be"):
+        MeanField(**settings)
+
+
+def test_a_failed_fit_leaves_the_fitted_model_as_it_was(model, counts):
+    expected = model.fit(counts).predict_proba(counts)
+    with pytest.raises(ValueError, match="Negative"):
+        model.fit(-counts.to_numpy())
+    np.testing.assert_array_equal(model.predict_proba(counts), expected)
