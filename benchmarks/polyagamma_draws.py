@@ -3,7 +3,8 @@
     python benchmarks/polyagamma_draws.py
 
 CPU time of one thread, minima of repeats, the two taking turns. The peer is approximate for most of
-these arrays (docs say where); ours is exact.
+these arrays; ours is exact. The case of two threads is in wall time, so it says something only on a
+machine with two idle cores.
 """
 
 import itertools

@@ -85,7 +85,7 @@ def chebyshev(n):
 
 
 def stack(start, n_layers):
-    """Return the widths of layers whose tail begins at start, and how far they overshoot the peak."""
+    """Return the widths of layers whose tail begins at start, and how far they pass the peak."""
     area = start * np.exp(-0.5 * start**2) + np.sqrt(np.pi / 2) * erfc(start / np.sqrt(2))
     widths, top = [area * np.exp(0.5 * start**2), start], np.exp(-0.5 * start**2)
     for _ in range(n_layers - 2):

@@ -2,7 +2,8 @@
 
 PG(b, z) is the law of sum_k g_k / (2 pi^2 ((k - 1/2)^2 + z^2 / (4 pi^2))), k = 1, 2, ..., with
 independent g_k ~ Gamma(b, 1). Its Laplace transform is E exp(-s omega) = cosh^b(z/2) /
-cosh^b(sqrt(z^2/4 + s/2)). It depends on the absolute value of z only (Polson, Scott and Windle 2013).
+cosh^b(sqrt(z^2/4 + s/2)). It depends on the absolute value of z only (Polson, Scott and Windle
+2013).
 
 `draw`, `mean`, `var`, `logpdf` and `cdf` broadcast like NumPy's functions. `draw_rows` and
 `draw_ragged` are for the inside of the library: they take a key and the ids of rows, and check

@@ -110,3 +110,17 @@ def test_other_memory_orders_and_types_are_taken():
     odd = Potential(*(np.asfortranarray(a) for a in p.potential))
     expected = block.draw(p.potential, noise)
     np.testing.assert_array_equal(block.draw(odd, np.asfortranarray(noise)), expected)
+
+
+def test_a_dense_row_reads_the_first_half_of_its_noise_and_a_sparse_one_its_active_sticks():
+    p = mixed()
+    n, k = p.potential.kappa.shape
+    few = normal._few_active(p.potential.omega)
+    noise = np.random.default_rng(5).normal(size=(n, 2 * k))
+    unread = np.concatenate(
+        [np.zeros((n, k), bool), ~few[:, None] | (p.potential.omega == 0)], axis=1
+    )
+    block = Normal(p.mean, p.cov)
+    np.testing.assert_array_equal(
+        block.draw(p.potential, np.where(unread, np.nan, noise)), block.draw(p.potential, noise)
+    )

@@ -80,7 +80,11 @@ def test_draws_follow_the_law(pair):
 
 
 def test_pvalues_are_uniform():
-    pvalues = [ks_pvalue(draw_many(b, z, N_DRAWS // 4), exact_cdf(b, z)) for b, z in PAIRS[::3]]
+    """Each pair has its own key: with one key for all they would share their normals."""
+    pvalues = []
+    for i, (b, z) in enumerate(PAIRS[::3]):
+        draws = draw_many(b, z, N_DRAWS // 2, key=np.uint64(10_000 + i))
+        pvalues.append(ks_pvalue(draws, exact_cdf(b, z)))
     assert stats.kstest(pvalues, "uniform").pvalue > 1e-4
 
 
@@ -254,8 +258,8 @@ def test_draws_are_pinned():
     assert [x.hex() for x in draws] == [
         "0x1.d63f64b8925e5p-4",
         "0x1.5e308e3039c5fp-4",
-        "0x1.d0215cf6db189p-1",
-        "0x1.cce084423a24dp-3",
+        "0x1.d0215cf6db064p-1",
+        "0x1.cce084423a24ap-3",
         "0x1.1ab7b00c4a613p+2",
         "0x1.73e2f191197ebp+2",
         "0x1.b7d2b443ebbe6p+2",

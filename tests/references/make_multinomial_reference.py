@@ -1,9 +1,11 @@
 """Make multinomial_nuts.json: what NUTS says of the posterior of correlated multinomials.
 
-The model is written here a second time, in NumPyro and without polystick, so that an error would have to be
-made twice to pass. `make .venv/.reference && .venv/bin/python tests/references/make_multinomial_reference.py`
-writes the file anew, in about a minute. The same versions and seed on the same kind of machine give the same
-numbers.
+The model is written here a second time, in NumPyro and without polystick, so that an error would
+have to be made twice to pass. To write the file anew, in about two minutes:
+
+    make .venv/.reference && .venv/bin/python tests/references/make_multinomial_reference.py
+
+The same versions and seed on the same kind of machine give the same numbers.
 """
 
 import argparse
@@ -42,6 +44,7 @@ PRIOR = {  # cov ~ InverseWishart(scale, degrees), mean | cov ~ N(mean, cov / st
 }
 MANY = 20  # counts from which a row is sampled in its own coordinates; the law is the same
 ROWS = [0, 1, 6, 11]  # whose probabilities are recorded: empty, one count, some, many
+NAMES = ["mean", "log_variance", "correlation", "probabilities", "log_likelihood"]
 SETTINGS = {
     "n_draws": 6000,
     "n_warmup": 1500,
@@ -54,8 +57,8 @@ SETTINGS = {
 def model(counts, prior):
     """Sample the precision's root from NumPyro's Wishart, then mean and psi.
 
-    A row of few counts is sampled as standard normals, a row of many as psi itself: each is then nearly
-    independent of cov, and NUTS does not diverge.
+    A row of few counts is sampled as standard normals, a row of many as psi itself: each is then
+    nearly independent of cov, and NUTS does not diverge.
     """
     k, n_few = counts.shape[1] - 1, sum(sum(row) < MANY for row in COUNTS)
     scale = jnp.array(prior["scale"])
@@ -76,7 +79,10 @@ def model(counts, prior):
 
 
 def log_stick_breaking(psi):
-    """log pi_j = log sigmoid(psi_j) + sum over i < j of log sigmoid(-psi_i), with sigmoid(psi_K) = 1."""
+    """Return log pi_j = log sigmoid(psi_j) + sum over i < j of log sigmoid(-psi_i).
+
+    The last category takes all that is left: sigmoid(psi_K) = 1.
+    """
     taken = jnp.pad(jax.nn.log_sigmoid(psi), ((0, 0), (0, 1)))
     left = jnp.pad(jnp.cumsum(jax.nn.log_sigmoid(-psi), axis=1), ((0, 0), (1, 0)))
     return taken + left
@@ -105,11 +111,9 @@ def draw(settings):
         progress_bar=False,
     )
     mcmc.run(jax.random.PRNGKey(settings["seed"]), jnp.array(COUNTS), PRIOR)
-    names = ["mean", "log_variance", "correlation", "probabilities", "log_likelihood"]
     draws = mcmc.get_samples(group_by_chain=True)
-    return {name: np.asarray(draws[name]) for name in names}, int(
-        mcmc.get_extra_fields()["diverging"].sum()
-    )
+    n_divergences = int(mcmc.get_extra_fields()["diverging"].sum())
+    return {name: np.asarray(draws[name]) for name in NAMES}, n_divergences
 
 
 def summarise(draws):
@@ -160,9 +164,8 @@ def make_reference(settings):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--out", type=Path, default=Path(__file__).with_name("multinomial_nuts.json")
-    )
+    default = Path(__file__).with_name("multinomial_nuts.json")
+    parser.add_argument("--out", type=Path, default=default)
     for name, value in SETTINGS.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     settings = vars(parser.parse_args())

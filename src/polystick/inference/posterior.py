@@ -127,10 +127,10 @@ class Posterior:
     def diagnostics(self):
         """Return R-hat and bulk ESS of each variable that is small enough: name -> (rhat, ess)."""
         arviz = _import_arviz()
-        small = {
-            "log_likelihood": self.log_likelihood,
-            **{n: self[n] for n in self.names() if self[n][0, 0].size <= _MOST_ENTRIES},
-        }
+        small = {"log_likelihood": self.log_likelihood}
+        for name, variable in self.tree["posterior"].data_vars.items():
+            if variable[0, 0].size <= _MOST_ENTRIES:
+                small[name] = variable.values
         tree = self.build({"posterior": small}).to_arviz()
         rhat, ess = arviz.rhat(tree), arviz.ess(tree)
         return {name: (_values(rhat, name), _values(ess, name)) for name in small}

@@ -1,11 +1,11 @@
 """The density and the distribution function of PG(b, z), for real b >= 1.
 
 The Laplace transform of PG(b, z) is cosh^b(z/2) / cosh^b(v) with 4 v^2 = w = z^2 + 2 s. Its
-singularities lie at w = -pi^2, -9 pi^2, ..., so with w = 4 q^2 - pi^2 the inversion integral may run
-along the vertical line Re q = q0, where the integrand falls like a Gaussian. A line through the
-saddle point and the midpoint rule give 13 digits or more with 20 to 50 nodes, for every x > 0 and z,
-in both tails, and lose one for each tenfold b beyond 100. (Weideman and Trefethen 2007 explain why
-such parabolas in s are good contours.)
+singularities lie at w = -pi^2, -9 pi^2, ..., so with w = 4 q^2 - pi^2 the inversion integral may
+run along the vertical line Re q = q0, where the integrand falls like a Gaussian. A line through the
+saddle point and the midpoint rule give 13 digits or more with 20 to 50 nodes, for every x > 0 and
+z, in both tails, and lose one for each tenfold b beyond 100. (Weideman and Trefethen 2007 explain
+why such parabolas in s are good contours.)
 
 For small x the alternating series of Polson, Scott and Windle (2013) is faster; see `log_density`.
 """
@@ -43,8 +43,8 @@ def cumulants(w):
 def find_saddle(y):
     """Return q0 with PG(1, sqrt(4 q0^2 - pi^2)) having mean close to y, and the variance there.
 
-    Newton's method in log-log scale, where the mean is nearly a straight line. The contour may cross
-    the axis near the saddle instead of on it, so a fixed number of steps will do.
+    Newton's method in log-log scale, where the mean is nearly a straight line. The contour may
+    cross the axis near the saddle instead of on it, so a fixed number of steps will do.
     """
     p = 2.0 / y + 0.25 / (y * y)
     for _ in range(4):
@@ -149,8 +149,8 @@ def log_density(x, b, z):
 def probability_below(x, b, z):
     """Return F(x | b, z) for 0 < x < inf, b >= 1 and 0 <= z < inf.
 
-    The integrand has one more pole, at s = 0. The midpoint rule on a line at distance d to its right
-    misses the part 1 / (1 + exp(2 pi d / step)) of its residue, so this is added.
+    The integrand has one more pole, at s = 0. The midpoint rule on a line at distance d to its
+    right misses the part 1 / (1 + exp(2 pi d / step)) of its residue, so this is added.
     """
     if x < CERTAIN_RATIO * b:
         return 1.0 if 2.0 * x * z > b else 0.0

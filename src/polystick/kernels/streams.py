@@ -27,7 +27,8 @@ UNIT = 2.0**-53
 
 def _wrapping(function):
     """Let uint64 arithmetic wrap around silently where plain Python runs the kernels."""
-    return np.errstate(over="ignore")(function) if numba.config.DISABLE_JIT else function
+    plain = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+    return np.errstate(over="ignore")(function) if plain else function
 
 
 @kernel(inline="always")

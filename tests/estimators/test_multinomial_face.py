@@ -1,0 +1,164 @@
+"""The face of correlated multinomials: what it promises beyond the contract."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+
+from polystick import CorrelatedMultinomial, Gibbs, MeanField, datasets
+from polystick.estimators.multinomial import content_ids
+
+JIT = not numba.config.DISABLE_JIT
+SETTINGS = Gibbs(n_draws=12, n_burn=6, n_chains=2, keep=("probabilities",))
+
+
+def simulated(n=300, seed=0):
+    """Two groups of categories: a, b rise together and against c, d."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(0, 1.0, size=(n, 1))
+    logits = np.hstack([level, level, -level, -level]) + 0.1 * rng.normal(size=(n, 4))
+    pi = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return pd.DataFrame(rng.multinomial(rng.integers(20, 200, n), pi), columns=list("abcd"))
+
+
+COUNTS = simulated()
+
+
+@pytest.fixture(scope="module", params=["gibbs", "mean field"])
+def fitted(request):
+    inference = Gibbs(150, 100, n_chains=2) if request.param == "gibbs" else MeanField()
+    return CorrelatedMultinomial(inference=inference, random_state=1).fit(COUNTS)
+
+
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_finds_who_rises_with_whom(fitted):
+    correlation = fitted.category_correlation(level=0.9)
+    assert correlation.lower.loc["a", "b"] > 0.5
+    assert correlation.lower.loc["c", "d"] > 0.5
+    assert correlation.upper.loc["a", "c"] < -0.5
+    assert (correlation.lower <= correlation.mean).all(axis=None)
+    assert (correlation.mean <= correlation.upper).all(axis=None)
+    np.testing.assert_allclose(np.diag(correlation.mean), 1.0)
+    table = fitted.summary()
+    assert dict(table["rises with"]) == {"a": "b", "b": "a", "c": "d", "d": "c"}
+    assert table["share"].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_rows_with_few_counts_borrow_from_the_others(fitted):
+    seen = pd.DataFrame([[6, 0, 0, 0], [0, 0, 0, 0]], columns=list("abcd"))
+    pi, sd = fitted.predict_proba(seen, return_std=True)
+    assert pi[0, 1] > 2 * pi[0, 2:].max()  # b was never seen, but it goes with a
+    assert sd[1].min() > sd[0, 2]  # an empty row is as uncertain as the population
+    share = fitted.summary()["share"].loc[list("abcd")]
+    np.testing.assert_allclose(pi[1], share, atol=0.08)
+
+
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_held_out_score_beats_independence(fitted):
+    test = simulated(seed=9)
+    shares = COUNTS.sum() / COUNTS.to_numpy().sum()
+    baseline = (test @ np.log(shares)).sum() / test.to_numpy().sum()
+    assert fitted.score(test) > baseline + 0.1
+    swapped = test[["a", "c", "b", "d"]].set_axis(list("abcd"), axis=1)  # pairs torn apart
+    assert fitted.score(test) > fitted.score(swapped) + 0.1
+
+
+def fit(**options):
+    return CorrelatedMultinomial(inference=SETTINGS, random_state=5, **options).fit(COUNTS).posterior_
+
+
+def same(left, right):
+    for name in ("mean", "cov", "probabilities"):
+        np.testing.assert_array_equal(left[name], right[name])
+    np.testing.assert_array_equal(left.running("probabilities"), right.running("probabilities"))
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4, None])
+def test_same_bits_on_any_number_of_threads(n_jobs):
+    same(fit(n_jobs=1), fit(n_jobs=n_jobs))
+
+
+def test_predictions_have_the_same_bits_on_any_number_of_threads():
+    found = []
+    for n_jobs in (1, 3):
+        model = CorrelatedMultinomial(inference=SETTINGS, random_state=5, n_jobs=n_jobs).fit(COUNTS)
+        found.append((model.predict_proba(COUNTS), model.score_samples(COUNTS)))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+
+
+VICTIM = """
+import sys, numpy as np
+sys.path.insert(0, sys.argv[2])
+from test_multinomial_face import COUNTS, SETTINGS
+from polystick import CorrelatedMultinomial
+from polystick.inference import gibbs
+seen = lambda p: print(p.sweep, flush=True)
+gibbs.Gibbs.run.__kwdefaults__["every"] = 0.0
+CorrelatedMultinomial(
+    inference=SETTINGS, random_state=5, checkpoint=sys.argv[1], progress=seen, n_jobs=2
+).fit(COUNTS, resume=True)
+"""
+
+
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_kill_9_and_resume(tmp_path):
+    folder, tests = tmp_path / "run", os.path.dirname(__file__)
+    command = [sys.executable, "-c", VICTIM, str(folder), tests]
+    for sweep in (b"4\n", b"11\n"):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as victim:
+            while victim.stdout.readline() != sweep:
+                assert victim.poll() is None
+            time.sleep(0.005)
+            victim.send_signal(signal.SIGKILL)
+        assert victim.returncode == -signal.SIGKILL
+    resumed = CorrelatedMultinomial(
+        inference=SETTINGS, random_state=5, checkpoint=folder, n_jobs=1
+    ).fit(COUNTS, resume=True)
+    same(resumed.posterior_, fit())
+
+
+def test_a_fresh_seed_is_kept():
+    quick = Gibbs(2, 0, n_chains=1)
+    model = CorrelatedMultinomial(inference=quick).fit(COUNTS)
+    again = CorrelatedMultinomial(inference=quick, random_state=model.seed_).fit(COUNTS)
+    np.testing.assert_array_equal(model.posterior_["cov"], again.posterior_["cov"])
+    assert model.seed_ != CorrelatedMultinomial(inference=quick).fit(COUNTS).seed_
+
+
+@pytest.mark.parametrize(
+    "decomposition",
+    ["given", "balanced", "huffman", [3, 1, 0, 2], ((("a", "b"), "c"), "d"), "((a,b),(c,d));"],
+    ids=str,
+)
+def test_any_decomposition(decomposition):
+    model = CorrelatedMultinomial(
+        decomposition=decomposition, inference=MeanField(n_draws=10), random_state=0
+    ).fit(COUNTS)
+    assert model.decomposition_.n_categories == 4
+    assert model.category_correlation(n_draws=5).mean.loc["a", "b"] > 0.5
+
+
+def test_content_ids_depend_on_content_alone():
+    ids = content_ids(np.array([[1, 0, 2], [0, 1, 2], [1, 0, 2], [0, 0, 0]]))
+    assert ids[0] == ids[2]
+    assert len(set(ids)) == 3
+
+
+def test_names_data():
+    counts = datasets.load_names("F", n_names=12, years=[1960, 2013])
+    assert counts.shape == (2 * 51, 12)
+    assert counts.loc[(2013, "NY")].sum() > 0
+    assert datasets.load_names().shape == (54 * 51, 200)
+    boys = datasets.load_names("M")
+    assert boys.loc[(2013, "NY"), "Jacob"] == 1297  # as in the SSA's own table
+    for arguments in ({"sex": "X"}, {"n_names": 201}, {"n_names": 0}, {"years": [1900]}):
+        with pytest.raises(ValueError, match="must be"):
+            datasets.load_names(**arguments)

@@ -1,0 +1,97 @@
+"""The seam: whoever maps the blocks, the bits are the same."""
+
+import random
+
+import numpy as np
+import pytest
+from toy_model import Toy
+
+from polystick.inference import execution as executions
+from polystick.inference.execution import HeldRows, Serial, Threads, available_threads, execution_for
+from polystick.inference.gibbs import Gibbs
+
+X = np.random.default_rng(5).normal(1.0, 1.4, size=53)
+GIBBS = Gibbs(n_draws=10, n_burn=3, n_chains=2, keep=("level",))
+
+
+class ThreeMachines(Serial):
+    """Blocks dealt to three machines that finish in any order: a cluster in miniature."""
+
+    def map(self, function, items):
+        items = list(items)
+        order = list(range(len(items)))
+        shards = [order[i::3] for i in range(3)]
+        random.Random(1).shuffle(shards)
+        results = {i: function(items[i]) for shard in shards for i in reversed(shard)}
+        return (results[i] for i in order)
+
+
+class Hasty(Threads):
+    """Sabotage: adds up whatever is ready first."""
+
+    def map(self, function, items):
+        results = [function(item) for item in items]
+        return iter(results[::-1])
+
+
+def draws(execution):
+    return GIBBS.run(Toy(), Toy().shards(X), seed=8, execution=execution)
+
+
+@pytest.mark.parametrize("execution", [Threads(1), Threads(2), Threads(4), ThreeMachines()])
+def test_same_bits_whoever_maps(execution):
+    expected, found = draws(Serial()), draws(execution)
+    for name in ("theta", "level"):
+        np.testing.assert_array_equal(found[name], expected[name])
+    np.testing.assert_array_equal(found.running("square"), expected.running("square"))
+
+
+def test_an_order_that_varies_is_caught():
+    assert not np.array_equal(draws(Hasty(2))["level"], draws(Serial())["level"])
+
+
+def test_threads_map_in_order_with_few_results_in_flight():
+    alive = []
+    with Threads(2) as threads:
+        for i, value in enumerate(threads.map(lambda i: alive.append(i) or i, range(50))):
+            assert value == i
+            assert len(alive) <= i + 2 * 2 + 2
+
+
+def test_an_error_in_a_block_reaches_the_caller():
+    def broken(i):
+        if i == 3:
+            raise ZeroDivisionError("block 3")
+        return i
+
+    with Threads(2) as threads, pytest.raises(ZeroDivisionError, match="block 3"):
+        list(threads.map(broken, range(9)))
+
+
+def test_gather_and_scatter_undo_each_other():
+    shards = Toy().shards(X)
+    held = Serial().hold(shards, n_chains=2)
+    held.states = [
+        [Toy().initial_rows(None, s._replace(x=s.x + c), None) for s in shards] for c in (0, 1)
+    ]
+    before = held.gather()
+    other = HeldRows(map, shards, 2)
+    other.scatter(before, type(held.states[0][0]))
+    for old, new in zip(before, other.gather()):
+        np.testing.assert_array_equal(old["z"], new["z"])
+
+
+def test_execution_for():
+    assert isinstance(execution_for(1), Serial)
+    assert execution_for(3).n_threads == 3
+    assert execution_for(None).n_threads == available_threads()
+
+
+@pytest.mark.parametrize(
+    ("content", "cores"),
+    [("150000 100000", 2), ("100000 100000", 1), ("max 100000", 2**31), ("", 2**31)],
+)
+def test_cgroup_quota(tmp_path, content, cores):
+    (tmp_path / "cpu.max").write_text(content)
+    assert executions._cgroup_cores(tmp_path / "cpu.max") == cores
+    assert executions._cgroup_cores(tmp_path / "nowhere") == 2**31

@@ -1,0 +1,127 @@
+"""What a run leaves can be read, saved, summed up and handed to ArviZ."""
+
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from toy_model import Toy
+
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.inference.posterior import Posterior
+
+X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
+COORDS = {"one": ["theta"], "row": [f"r{i}" for i in range(37)]}
+
+
+@pytest.fixture(scope="module")
+def gibbs():
+    settings = Gibbs(40, 10, n_chains=3, keep=("level",), max_bytes=40 * 3 * 37 * 8 // 2)
+    return settings.run(Toy(), Toy().shards(X), seed=1, coords=COORDS)
+
+
+@pytest.fixture(scope="module")
+def field():
+    return MeanField(n_draws=30).run(Toy(), Toy().shards(X), seed=1, coords=COORDS)
+
+
+def test_axes_have_words_and_labels(gibbs):
+    theta = gibbs.tree["posterior"]["theta"]
+    assert theta.dims == ("chain", "draw", "one")
+    assert list(theta.coords["one"].values) == ["theta"]
+    assert gibbs.tree["thinned"]["level"].dims == ("chain", "draw_of_level", "row")
+    assert gibbs.tree["running"]["level_mean"].dims == ("row",)
+    assert gibbs.names() == ["theta", "level"]
+
+
+def test_unknown_names_say_what_there_is(gibbs):
+    with pytest.raises(KeyError, match="was not recorded; there are theta, level"):
+        gibbs["thta"]
+
+
+@pytest.mark.parametrize("kind", ["gibbs", "field"])
+def test_save_and_load(kind, tmp_path, request):
+    posterior = request.getfixturevalue(kind)
+    path = posterior.save(tmp_path / "draws.nc")
+    loaded = Posterior.load(path)
+    assert loaded.tree.identical(posterior.tree)
+    assert loaded.summary() == posterior.summary()
+    assert [p.name for p in tmp_path.iterdir()] == ["draws.nc"]
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        assert "posterior" in tree.children
+
+
+def test_a_file_of_someone_else_is_refused(tmp_path):
+    xr.DataTree.from_dict({"posterior": xr.Dataset({"a": ("x", [1.0])})}).to_netcdf(
+        tmp_path / "other.nc", engine="h5netcdf"
+    )
+    with pytest.raises(ValueError, match="polystick's format 1; got None"):
+        Posterior.load(tmp_path / "other.nc")
+
+
+def test_a_save_that_fails_leaves_the_old_file(gibbs, tmp_path, monkeypatch):
+    path = gibbs.save(tmp_path / "draws.nc")
+    before = path.read_bytes()
+
+    def full(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(xr.DataTree, "to_netcdf", full)
+    with pytest.raises(OSError, match="No space"):
+        gibbs.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["draws.nc"]
+
+
+def test_one_line_summary(gibbs, field):
+    line = gibbs.summary()
+    assert "\n" not in line
+    assert line.startswith("Gibbs: 3 chains x 40 draws; worst R-hat 1.")
+    assert "smallest ESS" in line
+    assert field.summary().startswith("mean field: bound -")
+    assert "converged" in field.summary()
+
+
+def test_diagnostics_see_chains_that_disagree():
+    rng = np.random.default_rng(0)
+    apart = rng.standard_normal((2, 200, 1)) + np.array([0.0, 3.0])[:, None, None]
+    groups = {"posterior": {"a": apart}, "sample_stats": {"log_likelihood": apart[..., 0]}}
+    posterior = Posterior.build(groups, attrs={"inference": "gibbs"})
+    rhat, ess = posterior.diagnostics()["a"]
+    assert rhat.item() > 1.5
+    assert ess.item() < 20
+
+
+def test_few_draws_are_not_diagnosed():
+    one = Gibbs(3, 1, n_chains=1).run(Toy(), Toy().shards(X), seed=1)
+    assert "R-hat and ESS need at least 2 chains of 4 draws" in one.summary()
+
+
+def test_without_arviz(gibbs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    assert "pip install polystick[arviz]" in gibbs.summary()
+    with pytest.raises(ImportError, match=r"pip install polystick\[arviz\]"):
+        gibbs.to_arviz()
+
+
+def test_to_arviz_suits_the_installed_one(gibbs):
+    import arviz
+
+    data = gibbs.to_arviz()
+    assert type(data).__name__ == ("InferenceData" if hasattr(arviz, "InferenceData") else "DataTree")
+    assert float(np.max(np.asarray(arviz.rhat(data)["theta"]))) < 1.2
+
+
+def test_to_arviz_of_the_line_without_inference_data(gibbs, monkeypatch):
+    import arviz
+
+    monkeypatch.delattr(arviz, "InferenceData", raising=False)
+    assert gibbs.to_arviz() is gibbs.tree
+
+
+def test_mean_field_draws_are_from_the_factor(field):
+    assert field["theta"].shape == (1, 30, 1)
+    assert field.tree.attrs["inference"] == "mean_field"
+    gap = field.flat("theta").mean() - field.factor.mean
+    assert abs(gap) < 5 * np.sqrt(field.factor.variance / 30)
