@@ -5,6 +5,7 @@ Tolerances are in standard errors or p-values, never a hand-picked `atol`; they 
 
 import numpy as np
 from scipy import stats
+
 from statistics_tools import standard_error
 
 

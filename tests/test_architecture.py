@@ -60,11 +60,13 @@ def imports(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield tuple((alias.name.split(".") + [None])[:2])
+                yield tuple([*alias.name.split("."), None][:2])
         elif isinstance(node, ast.ImportFrom):
             parts = (node.module or "").split(".")
             assert node.level == 0, "imports are absolute"
-            yield from [tuple(parts[:2])] if len(parts) > 1 else [(parts[0], a.name) for a in node.names]
+            yield from (
+                [tuple(parts[:2])] if len(parts) > 1 else [(parts[0], a.name) for a in node.names]
+            )
 
 
 def named(path):

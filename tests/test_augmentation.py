@@ -4,11 +4,11 @@ import numba
 import numpy as np
 import pytest
 from scipy.stats import binom
-from statistics_tools import MAX_Z, z_scores
 
 from polystick import augmentation
 from polystick.decomposition import Decomposition, RaggedSplits, Splits
 from polystick.keys import Key
+from statistics_tools import MAX_Z, z_scores
 
 N = 300 if numba.config.DISABLE_JIT else 20_000
 COUNTS = np.array([[3, 0, 5, 0], [0, 0, 0, 0], [0, 40, 0, 2]])
@@ -70,6 +70,9 @@ def test_quadratic_potential_is_the_second_order_expansion():
     splits, psi, h = Splits(np.array([3.0]), np.array([10.0])), np.array([0.8]), 1e-4
     kappa, omega = augmentation.quadratic_potential(splits, psi)
     values = [augmentation.log_likelihood(splits, psi + d)[0] for d in (-h, 0, h)]
-    slope, curvature = (values[2] - values[0]) / (2 * h), (values[2] - 2 * values[1] + values[0]) / h**2
+    slope, curvature = (
+        (values[2] - values[0]) / (2 * h),
+        (values[2] - 2 * values[1] + values[0]) / h**2,
+    )
     assert (kappa - omega * psi)[0] == pytest.approx(slope, rel=1e-5)
     assert omega[0] == pytest.approx(-curvature, rel=1e-5)

@@ -1,8 +1,8 @@
 """The smallest model that the schedules can run, with a posterior known in closed form::
 
-    theta ~ N(0, 1)
-    z_i   ~ N(theta, 1)
-    x_i   ~ N(z_i, 1)
+theta ~ N(0, 1)
+z_i   ~ N(theta, 1)
+x_i   ~ N(z_i, 1)
 
 """
 

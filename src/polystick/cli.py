@@ -12,7 +12,9 @@ def main():
 
 
 @main.command()
-@click.option("--out", default="demo", type=click.Path(file_okay=False), help="Folder for the picture.")
+@click.option(
+    "--out", default="demo", type=click.Path(file_okay=False), help="Folder for the picture."
+)
 @click.option("--quick", is_flag=True, help="Fewer names, years and draws: seconds, not a minute.")
 def demo(out, quick):
     """Fit boys' names by state and year (bundled), print a table and draw their correlations.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special, stats
 
 from polystick import trees
 from polystick.kernels import trees as kernels
@@ -130,8 +130,8 @@ class Decomposition:
     def split_sparse(self, counts):
         """Return the active binary splits of a SciPy sparse matrix (n, K)."""
         counts = self._with_width(counts.tocsr(), self.n_categories, "counts")
-        data = _numbers(counts.data)
-        matrix = (*(np.require(a, np.int64, "CW") for a in (counts.indptr, counts.indices)), data)
+        matrix = [_contiguous(a, np.int64) for a in (counts.indptr, counts.indices)]
+        matrix.append(data := _numbers(counts.data))
         starts = np.zeros(counts.shape[0] + 1, np.int64)
         kernels.count_active(*self._parents, *matrix, starts[1:])
         np.cumsum(starts, out=starts)
@@ -201,7 +201,7 @@ class Decomposition:
         psi = self.psi(probabilities)
         is_inside = np.isfinite(psi).all(-1, keepdims=True)
         psi = np.where(is_inside, psi, 0.0)
-        inside = _normal_log_density(psi - mean, cov) - self.log_jacobian(psi)
+        inside = stats.multivariate_normal(cov=cov).logpdf(psi - mean) - self.log_jacobian(psi)
         return np.where(is_inside[..., 0], inside, -np.inf)[()]
 
     def dirichlet_log_density(self, psi, alpha):
@@ -328,22 +328,19 @@ def _unknown(got):
     )
 
 
-def _normal_log_density(x, cov):
-    root = linalg.cholesky(cov, lower=True)
-    noise = linalg.solve_triangular(root, _rows(x).T, lower=True)
-    distance = (noise**2).sum(0).reshape(x.shape[:-1])
-    return -0.5 * (distance + len(root) * np.log(2 * np.pi)) - np.log(np.diag(root)).sum()
+def _contiguous(array, dtype):
+    """Return an array in C order that may be written, so that kernels compile once."""
+    return np.require(array, dtype, ["C", "W"])
 
 
 def _floats(array):
-    """Return a float64 array in C order that may be written, so that kernels compile once."""
-    return np.require(array, np.float64, "CW")
+    return _contiguous(array, np.float64)
 
 
 def _numbers(array):
     array = np.asarray(array)
     is_real = np.issubdtype(array.dtype, np.floating)
-    return np.require(array, np.float64 if is_real else np.int64, "CW")
+    return _contiguous(array, np.float64 if is_real else np.int64)
 
 
 def _rows(array):

@@ -170,7 +170,10 @@ def _postorder(tree):
 
     Without recursion: sticks over many categories nest deeper than Python's stack.
     """
-    leaves, merges, done, todo = [], [], [], [(tree, False)]
+    leaves: list = []
+    merges: list[tuple[int, int]] = []
+    done: list[int] = []
+    todo = [(tree, False)]
     while todo:
         part, is_ready = todo.pop()
         if is_ready:
@@ -260,14 +263,15 @@ _LABEL_AFTER = {"close": "name", "colon": "length"}
 
 
 def _newick_tokens(text):
-    """Yield (kind, label), with labels told apart: leaf, name of an inner node, length."""
+    """Yield (kind, (text, is quoted)), with labels told apart: leaf, name of an inner node, length."""
     previous = "begin"
     for match in _TOKEN.finditer(text):
-        kind, label = match.lastgroup, match.group()
+        kind, label = str(match.lastgroup), (match.group(), False)
         if kind == "blank":
             continue
+        if kind == "quoted":
+            label = (match.group()[1:-1].replace("''", "'"), True)
         if kind in ("label", "quoted"):
-            label = (label[1:-1].replace("''", "'"), True) if kind == "quoted" else (label, False)
             kind = _LABEL_AFTER.get(previous, "leaf")
         if previous not in _MAY_FOLLOW.get(kind, ()):
             raise _newick_error(f"{match.group()!r} at position {match.start()}")
@@ -280,12 +284,12 @@ def _newick_tokens(text):
 def _parse_newick(text, names):
     """Return the nested tuples of a Newick string."""
     known = None if names is None else frozenset(names)
-    groups = [[]]
+    groups: list[list] = [[]]
     for kind, label in _newick_tokens(text):
         if kind == "open":
             groups.append([])
         elif kind == "leaf":
-            groups[-1].append(_leaf(*label, known))
+            groups[-1].append(_leaf(label, known))
         elif kind == "close":
             closed = groups.pop()
             if not groups:
@@ -296,7 +300,8 @@ def _parse_newick(text, names):
     return groups[0][0]
 
 
-def _leaf(label, is_quoted, known):
+def _leaf(label_and_quotes, known):
+    label, is_quoted = label_and_quotes
     if known is None:
         return int(label) if label.isdecimal() else label
     blanks = label.replace("_", " ")

@@ -7,6 +7,7 @@ trials; mean field takes any non-negative weights.
 
 import contextlib
 import numbers
+import secrets
 
 import numpy as np
 import scipy.sparse
@@ -27,14 +28,14 @@ def check_positive(name, value):
     """Raise unless the value is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
-    if not (np.isfinite(value) and value > 0):
+    if not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be finite and above 0; got {value}")
 
 
 def check_seed(seed):
     """Return the seed as an int; None draws one from the system's entropy."""
     if seed is None:
-        return int(np.random.SeedSequence().entropy)
+        return secrets.randbits(128)
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise TypeError(
             f"random_state must be an integer or None; got {seed!r}; a generator has a hidden state, "

@@ -22,16 +22,32 @@ NAMES = ["ash", "birch", "cedar", "date"]
 A_CLASSIFIER = "the check takes whatever has predict_proba for a classifier, and fails inside"
 FRACTIONS = "the check passes fractional counts, and a Pólya-gamma draw counts whole trials"
 SPARSE = ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
-WITH_FRACTIONS = """
-    check_dict_unchanged check_dont_overwrite_parameters check_dtype_object check_estimator_sparse_tag
-    check_estimators_dtypes check_estimators_fit_returns_self check_estimators_nan_inf
-    check_estimators_overwrite_params check_estimators_pickle check_f_contiguous_array_estimator
-    check_fit2d_1sample check_fit2d_predict1d check_fit_check_is_fitted check_fit_idempotent
-    check_fit_score_takes_y check_methods_sample_order_invariance check_methods_subset_invariance
-    check_n_features_in check_n_features_in_after_fitting check_pipeline_consistency
-    check_readonly_memmap_input check_transformer_data_not_an_array check_transformer_general
-    check_transformer_preserve_dtypes
-""".split()
+WITH_FRACTIONS = [
+    "check_dict_unchanged",
+    "check_dont_overwrite_parameters",
+    "check_dtype_object",
+    "check_estimator_sparse_tag",
+    "check_estimators_dtypes",
+    "check_estimators_fit_returns_self",
+    "check_estimators_nan_inf",
+    "check_estimators_overwrite_params",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
+    "check_fit_score_takes_y",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_n_features_in",
+    "check_n_features_in_after_fitting",
+    "check_pipeline_consistency",
+    "check_readonly_memmap_input",
+    "check_transformer_data_not_an_array",
+    "check_transformer_general",
+    "check_transformer_preserve_dtypes",
+]
 
 
 def expected_failures(estimator):
@@ -117,7 +133,9 @@ def test_a_row_does_not_depend_on_its_neighbours(model, counts):
     whole, order = model.transform(counts), np.random.default_rng(0).permutation(len(counts))
     np.testing.assert_allclose(model.transform(counts.iloc[order]), whole[order], rtol=1e-10)
     np.testing.assert_allclose(model.transform(counts.iloc[5:9]), whole[5:9], rtol=1e-10)
-    np.testing.assert_allclose(model.score_samples(counts.iloc[5:9]), model.score_samples(counts)[5:9])
+    np.testing.assert_allclose(
+        model.score_samples(counts.iloc[5:9]), model.score_samples(counts)[5:9]
+    )
 
 
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, np.asarray])
@@ -214,7 +232,9 @@ def test_gibbs_needs_whole_counts_and_says_what_to_do():
 
 def test_other_width_than_in_fit(model, counts):
     model.fit(counts.to_numpy())
-    with pytest.raises(ValueError, match="X has 3 features, but CorrelatedMultinomial is expecting 4"):
+    with pytest.raises(
+        ValueError, match="X has 3 features, but CorrelatedMultinomial is expecting 4"
+    ):
         model.predict_proba(counts.to_numpy()[:, :3])
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_model import Toy
 
 from polystick.inference import checkpoint as checkpoints
 from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from toy_model import Toy
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 GIBBS = Gibbs(n_draws=20, n_burn=5, n_chains=2, keep=("square",))
@@ -242,6 +242,18 @@ def test_nothing_is_unpickled(cut_run):
 
 def test_fingerprints_tell_things_apart():
     a = np.arange(6)
-    different = [a, a + 1, a.reshape(2, 3), a.astype(float), [a], (a,), 1, 1.0, "1", Toy(), Toy(2.0)]
+    different = [
+        a,
+        a + 1,
+        a.reshape(2, 3),
+        a.astype(float),
+        [a],
+        (a,),
+        1,
+        1.0,
+        "1",
+        Toy(),
+        Toy(2.0),
+    ]
     assert len({fingerprint(thing) for thing in different}) == len(different)
     assert fingerprint(Toy()) == fingerprint(Toy())

@@ -4,11 +4,17 @@ import random
 
 import numpy as np
 import pytest
-from toy_model import Toy
 
 from polystick.inference import execution as executions
-from polystick.inference.execution import HeldRows, Serial, Threads, available_threads, execution_for
+from polystick.inference.execution import (
+    HeldRows,
+    Serial,
+    Threads,
+    available_threads,
+    execution_for,
+)
 from polystick.inference.gibbs import Gibbs
+from toy_model import Toy
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=53)
 GIBBS = Gibbs(n_draws=10, n_burn=3, n_chains=2, keep=("level",))

@@ -6,11 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from statistics_tools import MAX_Z, z_scores
-from toy_model import Toy, exact_posterior
 
 from polystick.inference.execution import Serial, Threads
 from polystick.inference.gibbs import Gibbs, spread
+from statistics_tools import MAX_Z, z_scores
+from toy_model import Toy, exact_posterior
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 SHORT = Gibbs(n_draws=20, n_burn=5, n_chains=3)
@@ -85,7 +85,9 @@ def test_spread_takes_whole_draws():
 
 
 def test_a_state_that_is_not_finite_is_named():
-    with pytest.raises(FloatingPointError, match=r"z of row 30 is not finite after sweep 3 of chain 0"):
+    with pytest.raises(
+        FloatingPointError, match=r"z of row 30 is not finite after sweep 3 of chain 0"
+    ):
         run(model=Toy(poison=30))
 
 
@@ -140,7 +142,9 @@ def interrupt_at(sweep):
 
 
 def test_ctrl_c_keeps_what_was_drawn():
-    with pytest.warns(RuntimeWarning, match="interrupted after sweep 12; the 7 draws of each chain"):
+    with pytest.warns(
+        RuntimeWarning, match="interrupted after sweep 12; the 7 draws of each chain"
+    ):
         cut = run(progress=interrupt_at(12))
     np.testing.assert_array_equal(cut["theta"], run()["theta"][:, :7])
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -6,10 +6,10 @@ import signal
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from toy_model import Toy, exact_posterior
 
 from polystick.inference.execution import Threads
 from polystick.inference.mean_field import MeanField
+from toy_model import Toy, exact_posterior
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 
@@ -31,7 +31,9 @@ def test_bits_do_not_depend_on_threads():
 
 
 def test_stops_with_a_warning():
-    with pytest.warns(ConvergenceWarning, match="did not converge after 2 sweeps; raise max_sweeps"):
+    with pytest.warns(
+        ConvergenceWarning, match="did not converge after 2 sweeps; raise max_sweeps"
+    ):
         posterior = run(MeanField(tolerance=1e-12, max_sweeps=2))
     assert posterior.tree.attrs["converged"] == 0
     assert "not converged" in posterior.summary()

@@ -5,11 +5,11 @@ import sys
 import numpy as np
 import pytest
 import xarray as xr
-from toy_model import Toy
 
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.posterior import Posterior
+from toy_model import Toy
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 COORDS = {"one": ["theta"], "row": [f"r{i}" for i in range(37)]}
@@ -109,7 +109,9 @@ def test_to_arviz_suits_the_installed_one(gibbs):
     import arviz
 
     data = gibbs.to_arviz()
-    assert type(data).__name__ == ("InferenceData" if hasattr(arviz, "InferenceData") else "DataTree")
+    assert type(data).__name__ == (
+        "InferenceData" if hasattr(arviz, "InferenceData") else "DataTree"
+    )
     assert float(np.max(np.asarray(arviz.rhat(data)["theta"]))) < 1.2
 
 

@@ -7,11 +7,10 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
 from scipy import integrate, optimize, stats
 from sklearn.exceptions import ConvergenceWarning
-from statistics_tools import MAX_Z
 
+from joint import first_and_second, geweke_z, ranks, uniform_pvalues
 from polystick import augmentation
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
@@ -19,6 +18,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows, log_coefficients
+from statistics_tools import MAX_Z
 
 JIT = not numba.config.DISABLE_JIT
 PRIOR = NormalInverseWishart(np.array([0.5, -1.0]), 1.5, np.array([[6.0, 2.0], [2.0, 9.0]]), 12.0)
@@ -185,7 +185,9 @@ def evidence_of_one_row(prior, successes, trials):
     degrees = prior.degrees  # k = 1: psi ~ t with degrees, scale^2 = Psi (1 + 1/strength) / degrees
     scale = np.sqrt(prior.scale[0, 0] * (1 + 1 / prior.strength) / degrees)
     law = stats.t(degrees, prior.mean[0], scale)
-    integrand = lambda psi: law.pdf(psi) * stats.binom.pmf(successes, trials, 1 / (1 + np.exp(-psi)))
+    integrand = lambda psi: (
+        law.pdf(psi) * stats.binom.pmf(successes, trials, 1 / (1 + np.exp(-psi)))
+    )
     return integrate.quad(integrand, -60, 60, limit=500)[0]
 
 
@@ -255,7 +257,9 @@ def test_log_coefficients_dense_and_sparse():
     counts = np.array([[2, 1, 0], [0, 0, 0], [5, 0, 5]])
     expected = np.log([3.0, 1.0, 252.0])
     np.testing.assert_allclose(log_coefficients(counts), expected, atol=1e-12)
-    np.testing.assert_allclose(log_coefficients(scipy.sparse.csr_array(counts)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        log_coefficients(scipy.sparse.csr_array(counts)), expected, atol=1e-12
+    )
 
 
 def test_log_weights_average_to_the_evidence():
@@ -267,8 +271,8 @@ def test_log_weights_average_to_the_evidence():
     (shard,) = model.shards(counts)
     found = np.log(np.exp(model.log_weights(prior, shard)).mean(axis=1)) + log_coefficients(counts)
     for (a, b), value in zip(counts, found):
-        pdf = lambda s, a=a, b=b: stats.norm.pdf(s, 0.7, np.sqrt(2.5)) * stats.binom.pmf(
-            a, a + b, 1 / (1 + np.exp(-s))
+        pdf = lambda s, a=a, b=b: (
+            stats.norm.pdf(s, 0.7, np.sqrt(2.5)) * stats.binom.pmf(a, a + b, 1 / (1 + np.exp(-s)))
         )
         exact = integrate.quad(pdf, -14, 14, points=[-5, 0, 5], limit=400)[0]
         assert abs(value - np.log(exact)) < 0.01

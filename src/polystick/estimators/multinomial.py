@@ -207,7 +207,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         -------
         Interval of data frames (K, K)
         """
-        drawn = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in self._population(n_draws)])
+        drawn = np.stack(
+            [np.corrcoef(log_pi, rowvar=False) for log_pi in self._population(n_draws)]
+        )
         names = self.categories_
         return _interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
@@ -256,7 +258,12 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _fold_in(self, shards, n_draws):
         execution = execution_for(self.n_jobs)
         return self.inference_.fold_in(
-            self.model_, self.posterior_, shards, seed=self.seed_, execution=execution, n_draws=n_draws
+            self.model_,
+            self.posterior_,
+            shards,
+            seed=self.seed_,
+            execution=execution,
+            n_draws=n_draws,
         )
 
     def __sklearn_tags__(self):

@@ -13,7 +13,8 @@ __all__ = ["Normal"]
 
 
 def _contiguous(*arrays):
-    return [np.ascontiguousarray(array, dtype=np.float64) for array in arrays]
+    """Give kernels the one kind of array they are compiled for."""
+    return [np.require(array, np.float64, ["C", "W"]) for array in arrays]
 
 
 def _inverse(a):

@@ -179,7 +179,9 @@ def open_checkpoint(run, folder, resume, every):
     """Return where the run saves itself, or None; with resume, put the run where it stood."""
     if folder is None:
         if resume:
-            raise CheckpointError("to resume, name the checkpoint folder of the run: checkpoint=...")
+            raise CheckpointError(
+                "to resume, name the checkpoint folder of the run: checkpoint=..."
+            )
         return None
     saver = Checkpoint(folder, run.identity(run.held.shards), every)
     if not saver.exists():

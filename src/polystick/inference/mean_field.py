@@ -48,7 +48,7 @@ class MeanField:
         As in `Gibbs`.
     """
 
-    tolerance: float = 1e-5
+    tolerance: float = 1e-4
     max_sweeps: int = 1000
     n_draws: int = 1000
     max_bytes: int = 2**30

@@ -151,9 +151,12 @@ class Posterior:
 
 
 def _axes(group, name, n_axes, dims):
-    lead = {"posterior": ("chain", "draw"), "sample_stats": ("chain", "draw")}
-    lead |= {"thinned": ("chain", f"draw_of_{name}"), "optimisation": ("sweep",)}
-    first = lead.get(group, ())
+    first: tuple[str, ...] = {
+        "posterior": ("chain", "draw"),
+        "sample_stats": ("chain", "draw"),
+        "thinned": ("chain", f"draw_of_{name}"),
+        "optimisation": ("sweep",),
+    }.get(group, ())
     base = name.removesuffix("_mean").removesuffix("_sd") if group == "running" else name
     rest = dims.get(base, tuple(f"{base}_axis_{i}" for i in range(n_axes - len(first))))
     return (*first, *rest)

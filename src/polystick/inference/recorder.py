@@ -9,19 +9,19 @@ import numpy as np
 class Running(NamedTuple):
     """Mean and sum of squared deviations so far (Welford 1962)."""
 
-    count: int
+    n_added: int
     mean: np.ndarray
     squares: np.ndarray
 
     def add(self, value):
-        count = self.count + 1
+        n = self.n_added + 1
         change = value - self.mean
-        mean = self.mean + change / count
-        return Running(count, mean, self.squares + change * (value - mean))
+        mean = self.mean + change / n
+        return Running(n, mean, self.squares + change * (value - mean))
 
     @property
     def sd(self):
-        return np.sqrt(self.squares / max(1, self.count - 1))
+        return np.sqrt(self.squares / max(1, self.n_added - 1))
 
 
 def nothing_yet(value):
@@ -69,9 +69,9 @@ class Recorder:
 
     def state(self):
         """Return what `restore` needs besides the draws."""
-        arrays = {"n_added": np.int64(self.n_added)}
+        arrays: dict[str, np.ndarray] = {"n_added": np.asarray(self.n_added)}
         for name, stride in self.strides.items():
-            arrays[f"stride.{name}"] = np.int64(stride)
+            arrays[f"stride.{name}"] = np.asarray(stride)
         for name, running in self.running.items():
             for field, value in running._asdict().items():
                 arrays[f"running.{field}.{name}"] = np.asarray(value)
@@ -118,7 +118,7 @@ class RowRecorder:
         """Return name -> Running over all rows."""
         return {
             name: Running(
-                self.blocks[0][name].count,
+                self.blocks[0][name].n_added,
                 np.concatenate([block[name].mean for block in self.blocks]),
                 np.concatenate([block[name].squares for block in self.blocks]),
             )
@@ -137,9 +137,9 @@ class RowRecorder:
         }
 
     def restore(self, arrays, stops):
-        names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.count.")]
+        names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.n_added.")]
         for name in names:
-            count = int(arrays[f"rows.count.{name}"])
+            count = int(arrays[f"rows.n_added.{name}"])
             means = np.split(arrays[f"rows.mean.{name}"], stops)
             squares = np.split(arrays[f"rows.squares.{name}"], stops)
             for block, mean, square in zip(self.blocks, means, squares):
@@ -148,7 +148,9 @@ class RowRecorder:
 
 def named_moments(running):
     """Return name -> Running as name_mean and name_sd."""
-    return {f"{name}_{what}": getattr(r, what) for name, r in running.items() for what in ("mean", "sd")}
+    return {
+        f"{name}_{what}": getattr(r, what) for name, r in running.items() for what in ("mean", "sd")
+    }
 
 
 def posterior_groups(recorder, row_moments):

@@ -1,8 +1,8 @@
 """Correlated multinomials: rows of counts whose probabilities share a Gaussian law (paper, section 2)::
 
-    mean, cov ~ NIW(prior)
-    psi_i     ~ N(mean, cov)                       i = 1..n
-    x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
+mean, cov ~ NIW(prior)
+psi_i     ~ N(mean, cov)                       i = 1..n
+x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
 
 """
 
@@ -93,7 +93,9 @@ class CorrelatedCounts:
         """Cut counts (n, K), dense or CSR, into blocks of rows."""
         ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
         starts = range(0, counts.shape[0], ROWS_PER_BLOCK)
-        return [self._shard(counts[i : i + ROWS_PER_BLOCK], ids[i : i + ROWS_PER_BLOCK]) for i in starts]
+        return [
+            self._shard(counts[i : i + ROWS_PER_BLOCK], ids[i : i + ROWS_PER_BLOCK]) for i in starts
+        ]
 
     def _shard(self, counts, ids):
         sparse = scipy.sparse.issparse(counts)
@@ -128,7 +130,7 @@ class CorrelatedCounts:
         return Rows(np.log((successes + 0.5) / (trials - successes + 0.5)))
 
     def draw_rows(self, prior, shard, rows, key):
-        """omega | psi, x, then psi | omega, x."""
+        """Omega | psi, x, then psi | omega, x."""
         splits = shard.dense(self.n_sticks)
         potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
@@ -192,7 +194,9 @@ class CorrelatedCounts:
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_i), with the same points for each row: a row depends on itself alone."""
-        psi, _ = prior[0].draws(self._row_potential(shard, rows), self._points(len(rows.mean), n_draws))
+        psi, _ = prior[0].draws(
+            self._row_potential(shard, rows), self._points(len(rows.mean), n_draws)
+        )
         return {"probabilities": np.moveaxis(self.decomposition.probabilities(psi), 1, 0)}
 
     def _row_potential(self, shard, rows):
@@ -201,7 +205,7 @@ class CorrelatedCounts:
 
     def _points(self, n_rows, n_draws):
         points = standard_normal_points(n_draws, self.n_sticks)
-        return np.ascontiguousarray(np.broadcast_to(points, (n_rows, *points.shape)))
+        return np.broadcast_to(points, (n_rows, *points.shape))
 
     # scores
 
@@ -224,7 +228,9 @@ class CorrelatedCounts:
         """Climb to the mode of each row, then return the curvature there as a potential."""
         splits = shard.dense(self.n_sticks)
         psi = self.initial_rows(prior, shard, None).psi
-        for _ in range(n_steps):  # each step raises the density: psi | E[omega] maximises a bound on it
+        for _ in range(
+            n_steps
+        ):  # each step raises the density: psi | E[omega] maximises a bound on it
             psi = prior.moments(augmentation.expected_potential(splits, np.abs(psi))).mean
         return augmentation.quadratic_potential(splits, psi)
 
