@@ -6,13 +6,12 @@ cores the peer may use two BLAS or two Python threads. Times are CPU time on one
 on two.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 from scipy.linalg import blas, lapack
-from threadpoolctl import threadpool_limits
+from timing import CPU, WALL, in_turns, record
 
 from polystick.kernels import gaussian
 
@@ -79,49 +78,30 @@ def in_blocks(function, n_threads, precision, linear, *rows):
         return np.concatenate(list(pool.map(run, starts)))
 
 
-def minima(*calls, clock=time.process_time, repeats=REPEATS):
-    """Return the best milliseconds of each (BLAS threads, function), the functions taking turns."""
-    best = np.full(len(calls), np.inf)
-    for _ in range(repeats):
-        for number, (n_blas, function) in enumerate(calls):
-            with threadpool_limits(n_blas):
-                start = clock()
-                function()
-                best[number] = min(best[number], 1e3 * (clock() - start))
-    return best
-
-
-def row(case, ours_ms, peer_ms, target):
-    return {
-        "case": case,
-        "ours_ms": round(float(ours_ms), 3),
-        "peer_ms": round(float(peer_ms), 3),
-        "ratio": round(float(peer_ms / ours_ms), 2),
-        "target": target,
-    }
-
-
 def against_peer(name, peer, k, n, n_cores, target=None):
     problem = make(n, k)
     np.testing.assert_allclose(ours(*problem), peer(*problem), rtol=1e-6, atol=1e-8)
     programs = [(1, ours, n_cores), (1, peer, n_cores)] + [(n_cores, peer, 1)] * (n_cores > 1)
-    fast, *slow = minima(
-        *((n_blas, partial(in_blocks, f, m, *problem)) for n_blas, f, m in programs),
-        clock=time.process_time if n_cores == 1 else time.perf_counter,
+    fast, *slow = in_turns(
+        *(partial(in_blocks, f, m, *problem) for _, f, m in programs),
+        blas=[n_blas for n_blas, _, _ in programs],
+        repeats=REPEATS,
+        clock=CPU if n_cores == 1 else WALL,
     )
-    return row(f"draw {n} rows vs {name}, k={k}, cores={n_cores}", fast, min(slow), target)
+    return record(f"draw {n} rows vs {name}, k={k}, cores={n_cores}", fast, min(slow), target)
 
 
 def forms(k, n, share):
     precision, linear, kappa, omega, noise = make(n, k, share)
     cov = np.linalg.inv(precision)
     root = np.ascontiguousarray(np.linalg.cholesky(cov).T)
-    condition, information = minima(
-        (1, partial(conditioning, cov @ linear, cov, root, kappa, omega, noise)),
-        (1, partial(ours, precision, linear, kappa, omega, noise)),
+    condition, information = in_turns(
+        partial(conditioning, cov @ linear, cov, root, kappa, omega, noise),
+        partial(ours, precision, linear, kappa, omega, noise),
+        repeats=REPEATS,
     )
     case = f"conditioning vs information form, k={k}, active={share:.0%}"
-    return row(case, condition, information, None)
+    return record(case, condition, information, None)
 
 
 def run():

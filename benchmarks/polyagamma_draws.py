@@ -8,15 +8,14 @@ machine with two idle cores.
 """
 
 import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import polyagamma as peer
+from timing import WALL, in_turns, record
 
 from polystick import polyagamma
 
-REPEATS = 9
 N_STICKS = 49
 KEY = np.uint64(1)
 
@@ -39,28 +38,14 @@ def draw_ours(b, z):
     return polyagamma.draw_rows(KEY, np.arange(len(b), dtype=np.uint64), b, z)
 
 
-def time_in_turns(functions, clock, repeats=REPEATS):
-    """Return the least time of each function, in seconds."""
-    best = [np.inf] * len(functions)
-    for function in functions:
-        function()
-    for _ in range(repeats):
-        for i, function in enumerate(functions):
-            start = clock()
-            function()
-            best[i] = min(best[i], clock() - start)
-    return best
-
-
 def compare(case, b, z, target=None):
     """Time both on the entries with b > 0, which are all that the peer takes."""
     rng = np.random.default_rng(1)
     h, tilt = b[b > 0].astype(float), z[b > 0]
-    ours, theirs = time_in_turns(
-        [lambda: draw_ours(b, z), lambda: peer.random_polyagamma(h, tilt, random_state=rng)],
-        time.thread_time,
+    ours, theirs = in_turns(
+        lambda: draw_ours(b, z), lambda: peer.random_polyagamma(h, tilt, random_state=rng)
     )
-    return make_record(case, ours / h.size, theirs / h.size, target)
+    return record(case, ours / h.size, theirs / h.size, target, unit="ns")
 
 
 def compare_threads(b, z, target=1.8, n_blocks=16):
@@ -68,26 +53,16 @@ def compare_threads(b, z, target=1.8, n_blocks=16):
     cuts = np.linspace(0, len(b), n_blocks + 1).astype(int)
     blocks = [(b[i:j], z[i:j]) for i, j in itertools.pairwise(cuts)]
     with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(2) as two:
-        pair, single = time_in_turns(
-            [
+        pair, single = in_turns(
+            *(
                 lambda pool=pool: list(pool.map(lambda x: draw_ours(*x), blocks))
                 for pool in (two, one)
-            ],
-            time.perf_counter,
-            repeats=3 * REPEATS,
+            ),
+            clock=WALL,
+            repeats=40,
         )
     n_draws = np.count_nonzero(b)
-    return make_record("mix, 2 threads against 1", pair / n_draws, single / n_draws, target)
-
-
-def make_record(case, ours, theirs, target):
-    return {
-        "case": case,
-        "ours_ns": round(float(1e9 * ours), 2),
-        "peer_ns": round(float(1e9 * theirs), 2),
-        "ratio": round(float(theirs / ours), 2),
-        "target": target,
-    }
+    return record("mix, 2 threads against 1", pair / n_draws, single / n_draws, target, unit="ns")
 
 
 def run():

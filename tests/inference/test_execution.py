@@ -57,11 +57,11 @@ def test_an_order_that_varies_is_caught():
 
 
 def test_threads_map_in_order_with_few_results_in_flight():
-    alive = []
+    done = []
     with Threads(2) as threads:
-        for i, value in enumerate(threads.map(lambda i: alive.append(i) or i, range(50))):
+        for i, value in enumerate(threads.map(lambda i: done.append(i) or i, range(1000))):
             assert value == i
-            assert len(alive) <= i + 2 * 2 + 2
+            assert len(done) <= i + 6 * 16
 
 
 def test_an_error_in_a_block_reaches_the_caller():

@@ -89,7 +89,7 @@ class Normal:
         return psi
 
     def _draw_information(self, kappa, omega, noise):
-        return self._draws(kappa, omega, noise[:, None, : kappa.shape[1]])[0][:, 0]
+        return self._draws(kappa, omega, noise[:, None])[0][:, 0]
 
     def draws(self, potential, noise):
         """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
@@ -98,7 +98,7 @@ class Normal:
 
     def _draws(self, kappa, omega, noise):
         (noise,) = _contiguous(noise)
-        psi, log_det = np.empty_like(noise), np.empty(len(kappa))
+        psi, log_det = np.empty((*noise.shape[:2], kappa.shape[1])), np.empty(len(kappa))
         gaussian.draw_rows(self.precision, self.linear, kappa, omega, noise, psi, log_det)
         return psi, log_det
 

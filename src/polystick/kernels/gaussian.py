@@ -61,10 +61,10 @@ def _factor_group(precision, linear, kappa, omega, start, factor, stride, log_de
 def draw_rows_scalar(precision, linear, kappa, omega, noise, psi, log_det):
     """Write into psi[i] draws J^-1 h + L^-T noise[i]; they share one factorisation J = L L'.
 
-    noise : (n, s, k) standard normals; zeros give the mean
+    noise : (n, s, k or more) standard normals, of which the first k are read; zeros give the mean
     psi   : (n, s, k) out
     """
-    n, n_draws, k = noise.shape
+    n, n_draws, k = psi.shape
     factor, x = np.empty((k, k)), np.empty(k)
     for row in range(n):
         log_det[row] = _factor_row(precision, linear, kappa[row], omega[row], factor, x)
@@ -77,7 +77,7 @@ def draw_rows_scalar(precision, linear, kappa, omega, noise, psi, log_det):
 @kernel
 def draw_rows_simd(precision, linear, kappa, omega, noise, psi, log_det):
     """Do as draw_rows_scalar, WIDTH rows at a time."""
-    n, n_draws, k = noise.shape
+    n, n_draws, k = psi.shape
     stride = _padded(k)
     factor, x = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH)
     for start in range(0, n, WIDTH):

@@ -19,8 +19,9 @@ from polystick import augmentation
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
+from polystick.kernels import splits as splits_kernels
 
-ROWS_PER_BLOCK = 128  # part of the result: float sums are formed block by block
+ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
 
 
 class Parameters(NamedTuple):
@@ -134,7 +135,7 @@ class CorrelatedCounts:
         splits = shard.dense(self.n_sticks)
         potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
-        value = shard.log_coefficient + augmentation.log_likelihood(splits, psi).sum()
+        value = shard.log_coefficient + splits_kernels.log_likelihood(*splits, psi)
         return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
 
     def draw_parameters(self, statistics, key):

@@ -1,0 +1,68 @@
+"""Run every benchmark and write RESULTS.md beside this file.
+
+    python benchmarks/run.py [NAME ...]        for example: polyagamma_draws
+
+Ours and the peer take turns in one process and the least time of each counts, so the ratios hold on a
+noisy machine; two-thread lines are wall times and need two idle cores.
+"""
+
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+
+import gaussian_rows
+import multinomial_sweep
+import polyagamma_draws
+
+import polystick
+
+HERE = Path(__file__).parent
+MODULES = (polyagamma_draws, gaussian_rows, multinomial_sweep)
+PEERS = ("numpy", "scipy", "numba", "polyagamma")
+
+
+def table(module, lines):
+    """Return a section of the report."""
+    title = module.__doc__.split("\n")[0]
+    rows = [f"## {title}", "", "| case | ours | peer | ratio | to reach |", "|---|---|---|---|---|"]
+    for line in lines:
+        target = f"{line['target']:g}x" if line["target"] else ""
+        missed = " **missed**" if line["target"] and line["ratio"] < line["target"] else ""
+        times = f"{line['ours']} | {line['peer']}"
+        rows.append(f"| {line['case']} | {times} | {line['ratio']:.2f}x{missed} | {target} |")
+    return "\n".join(rows)
+
+
+def machine():
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PEERS)
+    cpu = next(
+        (line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "?"
+    )
+    return (
+        f"polystick {polystick.__version__}, Python {platform.python_version()}, {versions}; "
+        f"{cpu}, {os.cpu_count()} cores."
+    )
+
+
+def _cpuinfo():
+    path = Path("/proc/cpuinfo")
+    return path.read_text().split("\n") if path.exists() else []
+
+
+def main(names):
+    chosen = [m for m in MODULES if not names or m.__name__ in names]
+    sections = []
+    for module in chosen:
+        print(f"{module.__name__} ...", file=sys.stderr, flush=True)
+        sections.append(table(module, module.run()))
+        print(sections[-1], flush=True)
+    if not names:
+        head = "# Benchmarks\n\nWritten by `make bench`: ours and the peer in turns, in one process, minima."
+        text = "\n\n".join([f"{head} {machine()}", *sections])
+        (HERE / "RESULTS.md").write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
