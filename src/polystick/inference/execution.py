@@ -151,11 +151,15 @@ class Threads:
         size = min(_LONGEST_RUN, -(-len(items) // (4 * self.n_threads)))
         for start in range(0, len(items), max(1, size)):
             run = items[start : start + size]
-            waiting.append(self._pool.submit(lambda run=run: [function(item) for item in run]))
+            waiting.append(self._pool.submit(_map_run, function, run))
             if len(waiting) > 2 * self.n_threads:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
+
+
+def _map_run(function, run):
+    return [function(item) for item in run]
 
 
 def execution_for(n_jobs):
