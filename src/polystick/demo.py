@@ -1,5 +1,7 @@
 """The demonstration: which names rise and fall together, with uncertainty, in under a minute."""
 
+import sys
+
 import click
 
 from polystick import CorrelatedMultinomial, Gibbs, datasets, plots
@@ -12,7 +14,9 @@ def run(folder, *, quick=False):
     click.echo(f"{len(counts)} rows (state and year) of counts over {n_names} boys' names")
     click.echo("compiling kernels (once) ...", err=True)
     inference = Gibbs(n_draws=n_draws, n_burn=n_draws // 2, n_chains=4)
-    model = CorrelatedMultinomial(inference=inference, random_state=1, progress=True).fit(counts)
+    in_terminal = sys.stderr.isatty()
+    model = CorrelatedMultinomial(inference=inference, random_state=1, progress=in_terminal)
+    model.fit(counts)
     click.echo(model.posterior_.summary())
     click.echo(model.summary().round(3).to_string())
     click.echo(f"picture: {_picture(model, folder)}")

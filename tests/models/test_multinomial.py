@@ -28,6 +28,7 @@ TREE = CorrelatedCounts(
     Decomposition.balanced(4),
 )
 TOTALS = np.array([0, 1, 3, 8, 30])
+needs_jit = pytest.mark.skipif(not JIT, reason="thousands of sweeps need the compiler")
 
 
 @pytest.fixture
@@ -62,11 +63,12 @@ def geweke(model, rng, resample=sweep, n_iter=5000):
         lambda rng: model.simulate(TOTALS, rng),
         lambda everything, i, rng: resample(model, everything, i, rng),
         summarise,
-        n_iter if JIT else 60,
+        n_iter,
         rng,
     )
 
 
+@needs_jit
 @pytest.mark.parametrize("n_iter", [5000, pytest.param(60_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [STICKS, TREE], ids=["sticks", "tree"])
 def test_geweke(model, n_iter, rng):
@@ -112,7 +114,7 @@ class SharedNoise(CorrelatedCounts):
         return super().draw_rows(prior, same, rows, key)
 
 
-@pytest.mark.skipif(not JIT, reason="60 sweeps have no power")
+@needs_jit
 @pytest.mark.parametrize("wrong", [WrongKappa, ForgottenTilt, TwiceCounted, SharedNoise])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
     z = geweke(wrong(PRIOR, STICKS.decomposition), rng)
