@@ -29,7 +29,20 @@ class NormalParameters(NamedTuple):
 
 @dataclass(frozen=True)
 class NormalInverseWishart:
-    """The conjugate law of the mean and the covariance of normal rows."""
+    """The conjugate law of the mean and the covariance of normal rows.
+
+    cov ~ InverseWishart(scale, degrees), mean given cov ~ N(mean, cov / strength).
+
+    Parameters
+    ----------
+    mean : array (k,)
+    strength : float
+        How many rows the mean is worth, above 0.
+    scale : array (k, k)
+        Positive definite. E[cov] is scale / (degrees - k - 1).
+    degrees : float
+        Above k - 1; E[cov] needs more than k + 1.
+    """
 
     mean: np.ndarray  # (k,)
     strength: float

@@ -124,8 +124,10 @@ def test_probabilities_are_probabilities(model, counts):
     pi, sd, draws = model.fit(counts).predict_proba(counts, return_std=True, return_draws=True)
     np.testing.assert_allclose(pi.sum(axis=1), 1.0, rtol=1e-12)
     assert (pi > 0).all()
-    np.testing.assert_allclose(draws.mean(axis=0), pi)
-    np.testing.assert_allclose(draws.std(axis=0), sd)
+    assert draws.shape == (256, *counts.shape)
+    np.testing.assert_allclose(draws.sum(axis=2), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(draws.mean(axis=0), pi, atol=0.02)
+    np.testing.assert_allclose(draws.std(axis=0), sd, atol=0.02)
 
 
 def test_a_row_does_not_depend_on_its_neighbours(model, counts):
@@ -228,6 +230,11 @@ def test_gibbs_needs_whole_counts_and_says_what_to_do():
     with pytest.raises(ValueError, match=r"whole numbers for Gibbs.*got 1\.5; .*MeanField"):
         CorrelatedMultinomial(inference=SHORT).fit(X)
     CorrelatedMultinomial(inference=FIELD).fit(X)
+
+
+def test_too_few_draws_to_predict(model, counts):
+    with pytest.raises(ValueError, match="n_draws must be at least 8; got 1"):
+        model.fit(counts).predict_proba(counts, n_draws=1)
 
 
 def test_other_width_than_in_fit(model, counts):

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from polystick import CorrelatedMultinomial, Gibbs, MeanField, datasets
-from polystick.estimators.multinomial import content_ids
 
 JIT = not numba.config.DISABLE_JIT
 SETTINGS = Gibbs(n_draws=12, n_burn=6, n_chains=2, keep=("probabilities",))
@@ -127,6 +126,29 @@ def test_kill_9_and_resume(tmp_path):
     same(resumed.posterior_, fit())
 
 
+def test_predictions_of_training_rows_agree_with_the_chains():
+    """Two ways to the same posterior: importance sampling of a row, and the Gibbs run itself."""
+    model = CorrelatedMultinomial(
+        inference=Gibbs(400 if JIT else 20, 100 if JIT else 10), random_state=1
+    )
+    model.fit(COUNTS)
+    mean, sd = model.posterior_.running("probabilities")
+    found, found_sd = model.predict_proba(COUNTS, return_std=True, n_draws=2048)
+    if JIT:
+        assert np.abs((found - mean) / sd).max() < 0.5
+        np.testing.assert_allclose(found_sd, sd, rtol=0.3)
+
+
+def test_resuming_without_a_seed_takes_the_one_of_the_run(tmp_path):
+    quick = Gibbs(4, 2, n_chains=1)
+    first = CorrelatedMultinomial(inference=quick, checkpoint=tmp_path / "run").fit(COUNTS)
+    again = CorrelatedMultinomial(inference=quick, checkpoint=tmp_path / "run").fit(
+        COUNTS, resume=True
+    )
+    assert again.seed_ == first.seed_
+    np.testing.assert_array_equal(again.posterior_["cov"], first.posterior_["cov"])
+
+
 def test_a_fresh_seed_is_kept():
     quick = Gibbs(2, 0, n_chains=1)
     model = CorrelatedMultinomial(inference=quick).fit(COUNTS)
@@ -146,12 +168,6 @@ def test_any_decomposition(decomposition):
     ).fit(COUNTS)
     assert model.decomposition_.n_categories == 4
     assert model.category_correlation(n_draws=5).mean.loc["a", "b"] > 0.5
-
-
-def test_content_ids_depend_on_content_alone():
-    ids = content_ids(np.array([[1, 0, 2], [0, 1, 2], [1, 0, 2], [0, 0, 0]]))
-    assert ids[0] == ids[2]
-    assert len(set(ids)) == 3
 
 
 def test_names_data():

@@ -77,6 +77,13 @@ def test_large_variables_are_thinned_and_have_running_moments():
     assert len(level) == len(theta) == 10
 
 
+def test_the_least_memory_still_keeps_the_log_likelihood():
+    posterior = run(Gibbs(20, 5, n_chains=2, max_bytes=1))
+    assert posterior.log_likelihood.shape == (2, 20)
+    assert posterior["theta"].shape == (2, 1, 1)
+    assert "worst R-hat" in posterior.summary()
+
+
 def test_spread_takes_whole_draws():
     posterior = run()
     picked = spread(Toy(), posterior, 7)
@@ -151,7 +158,7 @@ def test_ctrl_c_keeps_what_was_drawn():
 
 
 def test_ctrl_c_in_burn_in_stops():
-    with pytest.raises(KeyboardInterrupt, match="during burn-in, after sweep 2"):
+    with pytest.raises(KeyboardInterrupt, match="after sweep 2, before anything was kept"):
         run(progress=interrupt_at(2))
 
 

@@ -47,9 +47,19 @@ def test_progress_and_ctrl_c():
         if progress.sweep == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    with pytest.warns(ConvergenceWarning, match="was interrupted after 3 sweeps"):
+    with pytest.warns(RuntimeWarning, match="interrupted after sweep 3; the factors of 3 sweeps"):
         posterior = run(progress=tell)
     np.testing.assert_array_equal(posterior.tree["optimisation"]["elbo"].values, seen)
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path):
+    def tell(progress):
+        if progress.sweep == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(RuntimeWarning, match="interrupted"):
+        run(progress=tell, checkpoint=tmp_path / "run", every=1e9)
+    assert run(checkpoint=tmp_path / "run", resume=True).factor == run().factor
 
 
 def test_a_bound_that_is_not_finite_stops():

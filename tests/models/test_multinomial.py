@@ -11,7 +11,7 @@ from scipy import integrate, optimize, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from joint import first_and_second, geweke_z, ranks, uniform_pvalues
-from polystick import augmentation
+from polystick import augmentation, scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
@@ -264,17 +264,49 @@ def test_log_coefficients_dense_and_sparse():
     )
 
 
-def test_log_weights_average_to_the_evidence():
+ONE_STICK = CorrelatedCounts(
+    NormalInverseWishart(np.array([0.0]), 1.0, np.eye(1), 5.0), Decomposition.sticks([0, 1])
+)
+FEW_ROWS = np.array([[3, 4], [0, 0], [0, 30], [500, 3]])
+
+
+def integral(function, counts, mean, variance):
+    """Integrate function(psi) p(x | psi) N(psi | mean, variance) over psi."""
+
+    def integrand(psi):
+        pi = 1 / (1 + np.exp(-psi))
+        likelihood = stats.binom.pmf(counts[0], sum(counts), pi)
+        return function(pi) * likelihood * stats.norm.pdf(psi, mean, np.sqrt(variance))
+
+    return integrate.quad(integrand, -14, 14, points=[-6, -3, 0, 3, 6], limit=400)[0]
+
+
+def test_proposals_give_the_evidence_and_the_posterior_of_rows():
+    """Over two priors: the weights average to the mixture's evidence, and weight its posterior."""
+    laws = [(0.7, 2.5), (-0.5, 0.8)]
+    priors = [ONE_STICK.prepare(Parameters(np.array([m]), np.array([[v]]))) for m, v in laws]
+    (shard,) = ONE_STICK.shards(FEW_ROWS)
+    psi, log_weights = ONE_STICK.propose_rows(priors, shard, 256)
+    weights = np.exp(log_weights)
+    pi = 1 / (1 + np.exp(-psi[:, :, 0]))
+    for i, counts in enumerate(FEW_ROWS):
+        evidence = np.mean([integral(np.ones_like, counts, *law) for law in laws])
+        mean = np.mean([integral(lambda p: p, counts, *law) for law in laws]) / evidence
+        coefficient = np.exp(log_coefficients(FEW_ROWS)[i])
+        assert weights[i].mean() * coefficient == pytest.approx(evidence, rel=0.01)
+        assert np.average(pi[i], weights=weights[i]) == pytest.approx(mean, rel=0.01)
+
+
+def test_proposals_of_many_sticks_are_worth_most_of_their_number(rng):
+    """Laplace's approximation fits: with K = 40 the weights stay even."""
+    k = 39
     model = CorrelatedCounts(
-        NormalInverseWishart(np.array([0.0]), 1.0, np.eye(1), 5.0), Decomposition.sticks([0, 1])
+        NormalInverseWishart.weak(np.full(k, -2.0), np.full(k, 1.0)),
+        Decomposition.sticks(range(k + 1)),
     )
-    counts = np.array([[3, 4], [0, 0], [0, 30], [500, 3]])
-    prior = model.prepare(Parameters(np.array([0.7]), np.array([[2.5]])))
+    law = Parameters(np.full(k, -2.0), 0.5 * np.eye(k) + 0.5)
+    psi = rng.multivariate_normal(*law, size=20)
+    counts = model.simulate_counts(Rows(psi), np.repeat([0, 5, 50, 5000], 5), rng)
     (shard,) = model.shards(counts)
-    found = np.log(np.exp(model.log_weights(prior, shard)).mean(axis=1)) + log_coefficients(counts)
-    for (a, b), value in zip(counts, found):
-        pdf = lambda s, a=a, b=b: (
-            stats.norm.pdf(s, 0.7, np.sqrt(2.5)) * stats.binom.pmf(a, a + b, 1 / (1 + np.exp(-s)))
-        )
-        exact = integrate.quad(pdf, -14, 14, points=[-5, 0, 5], limit=400)[0]
-        assert abs(value - np.log(exact)) < 0.01
+    _, log_weights = model.propose_rows([model.prepare(law)], shard, 128)
+    assert scores.effective_draws(log_weights, axis=1).min() > 32

@@ -1,18 +1,17 @@
 """The face of correlated multinomials."""
 
-import hashlib
 import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.inference.checkpoint import stored_seed
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs, spread
 from polystick.models.multinomial import CorrelatedCounts, log_coefficients
@@ -20,12 +19,15 @@ from polystick.validation import (
     all_or_nothing,
     check_counts,
     check_inference,
+    check_integer,
     check_prior,
     check_running,
     check_seed,
 )
 
 _FEW = 5.0  # effective draws below which an importance estimate is not to be trusted
+_POINTS = 8  # proposals of a row for each posterior draw of the parameters
+_ROWS_AT_ONCE = 64  # each holds its proposals in memory
 
 
 class Interval(NamedTuple):
@@ -115,7 +117,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def _fit(self, X, resume):
         inference = check_inference(Gibbs() if self.inference is None else self.inference)
-        seed = check_seed(self.random_state)
+        seed = check_seed(self._seed(resume))
         check_running(self.n_jobs, self.progress)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
         model = self._model(counts)
@@ -135,8 +137,11 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
         return self
 
-    def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=128):
+    def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=256):
         """Return the posterior mean of each row's probabilities given its counts.
+
+        A row's psi is drawn by importance sampling, a few times for each of several posterior draws of the
+        parameters. A row's result depends on its own counts alone.
 
         Parameters
         ----------
@@ -145,28 +150,37 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return_std : bool
             Also return posterior standard deviations (n, K).
         return_draws : bool
-            Also return draws (n_draws, n, K).
+            Also return draws (n_draws, n, K), resampled so that they have equal weights.
         n_draws : int
-            Draws to average over.
+            Proposals to average over: 8 for each of n_draws / 8 posterior draws of the parameters.
         """
-        shards = self._shards(self._check(X))
-        parts = [p["probabilities"] for p in self._fold_in(shards, n_draws)]
-        result = [np.concatenate([part.mean(axis=0) for part in parts])]
-        if return_std:
-            result.append(np.concatenate([part.std(axis=0) for part in parts]))
+
+        def work(shard, psi, log_weights):
+            weights, pi = (
+                scores.softmax(log_weights, axis=1),
+                self.decomposition_.probabilities(psi),
+            )
+            mean = np.einsum("nd,ndk->nk", weights, pi)
+            variance = np.einsum("nd,ndk->nk", weights, np.square(pi - mean[:, None]))
+            draws = scores.resampled(weights, pi, n_draws) if return_draws else None
+            return mean, np.sqrt(variance), draws
+
+        parts = self._propose(self._check(X), n_draws, work)
+        mean, std = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        result = [mean, *([std] if return_std else [])]
         if return_draws:
-            result.append(np.concatenate(parts, axis=1))
-        return tuple(result) if len(result) > 1 else result[0]
+            result.append(np.concatenate([part[2] for part in parts], axis=1))
+        return tuple(result) if len(result) > 1 else mean
 
     def transform(self, X):
         """Return `predict_proba`, as a step of a pipeline."""
         return self.predict_proba(X)
 
-    def score_samples(self, X, *, coefficient=True, n_draws=16):
+    def score_samples(self, X, *, coefficient=True, n_draws=1024):
         """Return the log probability of each row's counts under the posterior predictive law.
 
-        The row's psi is integrated out by importance sampling and the parameters are averaged over
-        `n_draws` posterior draws (log-mean-exp for each row).
+        The row's psi is integrated out by importance sampling, and the parameters are averaged over
+        posterior draws (log-mean-exp for each row).
 
         Parameters
         ----------
@@ -174,18 +188,16 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         coefficient : bool
             Whether to count the multinomial coefficient in.
         n_draws : int
+            Proposals to average over, as in `predict_proba`.
         """
         counts = self._check(X)
-        parameters = spread(self.model_, self.posterior_, n_draws)
-        priors = [self.model_.prepare(p) for p in parameters]
 
-        def work(shard):
-            return np.stack([self.model_.log_weights(prior, shard) for prior in priors])
+        def work(shard, psi, log_weights):
+            value = scores.log_mean_exp(log_weights, axis=1)
+            return value, scores.effective_draws(log_weights, axis=1)
 
-        with execution_for(self.n_jobs) as execution, one_blas_thread():
-            blocks = list(execution.map(work, self._shards(counts)))
-        _warn_if_few(blocks)
-        values = np.concatenate([scores.log_mean_exp(block, axis=(0, 2)) for block in blocks])
+        values, worth = map(np.concatenate, zip(*self._propose(counts, n_draws, work)))
+        _warn_if_few(worth)
         return values + log_coefficients(counts) if coefficient else values
 
     def score(self, X, y=None, *, coefficient=False):
@@ -229,6 +241,12 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         return map(self.model_.log_population, spread(self.model_, self.posterior_, n_draws))
 
+    def _seed(self, resume):
+        """Take the seed of the run that is resumed, where none was asked for."""
+        if resume and self.random_state is None and self.checkpoint is not None:
+            return stored_seed(self.checkpoint)
+        return self.random_state
+
     def _model(self, counts):
         weights = np.asarray(counts.sum(axis=0)).ravel()
         names = getattr(self, "feature_names_in_", None)
@@ -252,19 +270,18 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self)
         return check_counts(self, X, reset=False, whole=self.inference_.needs_whole_counts)
 
-    def _shards(self, counts):
-        return self.model_.shards(counts, content_ids(counts))
-
-    def _fold_in(self, shards, n_draws):
-        execution = execution_for(self.n_jobs)
-        return self.inference_.fold_in(
-            self.model_,
-            self.posterior_,
-            shards,
-            seed=self.seed_,
-            execution=execution,
-            n_draws=n_draws,
-        )
+    def _propose(self, counts, n_draws, work):
+        """Map work(shard, psi, log_weights) over blocks of rows; return the list of results."""
+        check_integer("n_draws", n_draws, at_least=_POINTS)
+        parameters = spread(self.model_, self.posterior_, n_draws // _POINTS)
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            priors = [self.model_.prepare(p) for p in parameters]
+            shards = self.model_.shards(counts, size=_ROWS_AT_ONCE)
+            return list(
+                execution.map(
+                    lambda s: work(s, *self.model_.propose_rows(priors, s, _POINTS)), shards
+                )
+            )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -279,37 +296,18 @@ def stick_names(decomposition, names):
     return np.array([str(names[c]) if c >= 0 else f"node {i}" for i, c in enumerate(first)])
 
 
-def content_ids(counts):
-    """Hash each row's counts: the id of a new row, so that its draws don't depend on its neighbours."""
-    rows = scipy.sparse.csr_array(counts)
-    return np.array(
-        [
-            _hash(rows.indices[a:b].astype(np.int64), rows.data[a:b].astype(np.float64))
-            for a, b in zip(rows.indptr, rows.indptr[1:])
-        ],
-        dtype=np.uint64,
-    )
-
-
-def _hash(*arrays):
-    digest = hashlib.blake2b(digest_size=8)
-    for array in arrays:
-        digest.update(array.tobytes())
-    return int.from_bytes(digest.digest(), "little")
-
-
 def _interval(draws, level, frame):
     tail = (1 - level) / 2
     ends = np.quantile(draws, [tail, 1 - tail], axis=0)
     return Interval(frame(draws.mean(axis=0)), frame(ends[0]), frame(ends[1]))
 
 
-def _warn_if_few(blocks):
-    worth = np.concatenate([scores.effective_draws(b, axis=2).mean(axis=0) for b in blocks])
-    if (worth < _FEW).any():
+def _warn_if_few(worth):
+    few = int((worth < _FEW).sum())
+    if few:
         warnings.warn(
-            f"the scores of {(worth < _FEW).sum()} of {len(worth)} rows rest on fewer than {_FEW:.0f} "
-            "effective draws and are too low on average; compare models on the same rows only",
+            f"the scores of {few} of {len(worth)} rows rest on fewer than {_FEW:.0f} effective draws and "
+            "are too low on average; raise n_draws",
             RuntimeWarning,
             stacklevel=3,
         )

@@ -175,6 +175,14 @@ class Checkpoint:
                     path.unlink()
 
 
+def stored_seed(folder):
+    """Return the seed of the run in a checkpoint folder, or None if there is no such run."""
+    try:
+        return int(json.loads((Path(folder) / "manifest.json").read_bytes())["identity"]["seed"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # `load` says what is wrong with it
+
+
 def open_checkpoint(run, folder, resume, every):
     """Return where the run saves itself, or None; with resume, put the run where it stood."""
     if folder is None:

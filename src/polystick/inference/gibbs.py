@@ -16,7 +16,6 @@ draws in each chain. What the schedule asks of a model:
 A shard is a block of rows; its `rows` are their ids, which key their random streams.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from polystick.inference.checkpoint import fingerprint, open_checkpoint
 from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
-from polystick.inference.interruption import Interruption
+from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
 from polystick.inference.recorder import Recorder, RowRecorder, posterior_groups
@@ -82,24 +81,8 @@ class Gibbs:
                     if saver and (saver.due() or run.sweep == total):
                         run.save(saver)
             if interruption.requested:
-                _report_interruption(run, saver)
+                report_interruption(run, saver)
             return run.posterior(coords)
-
-    def fold_in(self, model, posterior, shards, *, seed, execution=None, n_draws=100, n_warm=20):
-        """Draw new rows given draws of the parameters; yield name -> (draw, rows, ...) per shard."""
-        priors = [model.prepare(p) for p in spread(model, posterior, n_draws)]
-
-        def work(shard):
-            rows = model.initial_rows(priors[0], shard, Key(seed, 0))
-            described = []
-            for sweep, prior in enumerate([priors[0]] * n_warm + priors, start=1):
-                rows, _ = model.draw_rows(prior, shard, rows, Key(seed, sweep))
-                if sweep > n_warm:
-                    described.append(model.describe_rows(shard, rows))
-            return {name: np.stack([d[name] for d in described]) for name in described[0]}
-
-        with execution or Serial() as execution, one_blas_thread():
-            yield from execution.map(work, shards)
 
 
 def spread(model, posterior, n_draws):
@@ -141,11 +124,17 @@ class _Run:
             "model": fingerprint(self.model),
             "data": fingerprint(shards),
             "seed": str(self.seed),
+            "inference": "gibbs",
             "n_burn": self.settings.n_burn,
             "thin": self.settings.thin,
             "n_chains": self.settings.n_chains,
             "keep": list(self.settings.keep),
         }
+
+    def kept(self):
+        """Say what an interruption leaves, or None."""
+        n = self.recorder.n_added
+        return f"the {n} draws of each chain are kept" if n else None
 
     def save(self, saver):
         state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
@@ -168,7 +157,7 @@ class _Run:
 
     def posterior(self, coords):
         groups = posterior_groups(self.recorder, self.rows.named_moments())
-        groups["sample_stats"] = {"log_likelihood": groups["posterior"].pop("log_likelihood")}
+        groups["sample_stats"] = {"log_likelihood": self.recorder.draws()["log_likelihood"]}
         attrs = {"inference": "gibbs", "n_sweeps": self.sweep, "seed": str(self.seed)}
         return Posterior.build(groups, self.model.dims, coords, attrs)
 
@@ -218,15 +207,3 @@ class _Nothing(tuple):
     """Statistics of a step that has none."""
 
     __slots__ = ()
-
-
-def _report_interruption(run, saver):
-    if saver:
-        run.save(saver)
-    if not run.recorder.n_added:
-        raise KeyboardInterrupt(f"interrupted during burn-in, after sweep {run.sweep}")
-    warnings.warn(
-        f"interrupted after sweep {run.sweep}; the {run.recorder.n_added} draws of each chain are kept",
-        RuntimeWarning,
-        stacklevel=3,
-    )

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import warnings
 
 
 class Interruption:
@@ -23,3 +24,14 @@ class Interruption:
     def _note(self, number, frame):
         self.requested = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def report_interruption(run, saver):
+    """Save the run and say what is kept; raise if that is nothing."""
+    if saver:
+        run.save(saver)
+    if run.kept() is None:
+        raise KeyboardInterrupt(f"interrupted after sweep {run.sweep}, before anything was kept")
+    warnings.warn(
+        f"interrupted after sweep {run.sweep}; {run.kept()}", RuntimeWarning, stacklevel=4
+    )

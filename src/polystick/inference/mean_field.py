@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polystick.inference.checkpoint import fingerprint, open_checkpoint
 from polystick.inference.execution import Serial, concatenate, one_blas_thread
-from polystick.inference.interruption import Interruption
+from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
 from polystick.inference.recorder import Recorder, posterior_groups
@@ -76,22 +76,11 @@ class MeanField:
                     monitor.update(run.sweep, run.elbo[-1])
                     if saver and (saver.due() or run.finished()):
                         run.save(saver)
-            if not run.converged():
-                _warn_not_converged(run, interruption)
+            if interruption.requested:
+                report_interruption(run, saver)
+            elif not run.converged():
+                _warn_not_converged(run)
             return run.posterior(coords)
-
-    def fold_in(self, model, posterior, shards, *, seed, execution=None, n_draws=100):
-        """Fit the factors of new rows; yield name -> (draw, rows, ...) from them for each shard."""
-        prior = model.expect(posterior.factor)
-
-        def work(shard):
-            rows = model.initial_row_factors(prior, shard)
-            for _ in range(50):
-                rows, _ = model.update_rows(prior, shard, rows, None)
-            return model.draw_described_rows(prior, shard, rows, n_draws)
-
-        with execution or Serial() as execution, one_blas_thread():
-            yield from execution.map(work, shards)
 
 
 class _Run:
@@ -127,7 +116,16 @@ class _Run:
 
     def identity(self, shards):
         """Return what must be the same for a checkpoint to be resumed."""
-        return {"model": fingerprint(self.model), "data": fingerprint(shards)}
+        return {
+            "model": fingerprint(self.model),
+            "data": fingerprint(shards),
+            "seed": str(self.seed),
+            "inference": "mean field",
+        }
+
+    def kept(self):
+        """Say what an interruption leaves, or None."""
+        return f"the factors of {self.sweep} sweeps are kept" if self.sweep else None
 
     def save(self, saver):
         state = {f"factor.{name}": np.asarray(v) for name, v in _fields(self.factor).items()}
@@ -177,10 +175,9 @@ def _fields(factor):
     return {field.name: getattr(factor, field.name) for field in dataclasses.fields(factor)}
 
 
-def _warn_not_converged(run, interruption):
-    why = "was interrupted" if interruption.requested else "did not converge"
+def _warn_not_converged(run):
     warnings.warn(
-        f"mean field {why} after {run.sweep} sweeps; raise max_sweeps or tolerance",
+        f"mean field did not converge after {run.sweep} sweeps; raise max_sweeps or tolerance",
         ConvergenceWarning,
         stacklevel=3,
     )

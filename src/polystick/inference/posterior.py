@@ -128,7 +128,8 @@ class Posterior:
         """Return R-hat and bulk ESS of each variable that is small enough: name -> (rhat, ess)."""
         arviz = _import_arviz()
         small = {"log_likelihood": self.log_likelihood}
-        for name, variable in self.tree["posterior"].data_vars.items():
+        kept = self.tree.children.get("posterior")
+        for name, variable in ({} if kept is None else kept.data_vars).items():
             if variable[0, 0].size <= _MOST_ENTRIES:
                 small[name] = variable.values
         tree = self.build({"posterior": small}).to_arviz()

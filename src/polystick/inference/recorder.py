@@ -93,7 +93,9 @@ class Recorder:
 
     def _stride(self, value):
         """Return a power of two, so that draws of different variables can be paired."""
-        planned = self.n_planned * np.asarray(value).nbytes
+        if value.ndim == 1:  # a number for each chain
+            return 1
+        planned = self.n_planned * value.nbytes
         return 1 << max(0, math.ceil(math.log2(planned / self.max_bytes)))
 
     def _add_to_running(self, name, value):
@@ -156,6 +158,7 @@ def named_moments(running):
 def posterior_groups(recorder, row_moments):
     """Sort what was recorded into the groups of a `Posterior`."""
     draws, strides = recorder.draws(), recorder.strides
+    draws.pop("log_likelihood", None)
     groups = {
         "posterior": {name: v for name, v in draws.items() if strides[name] == 1},
         "thinned": {name: v for name, v in draws.items() if strides[name] > 1},

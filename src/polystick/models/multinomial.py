@@ -90,13 +90,11 @@ class CorrelatedCounts:
     def n_sticks(self):
         return self.decomposition.n_categories - 1
 
-    def shards(self, counts, ids=None):
+    def shards(self, counts, size=ROWS_PER_BLOCK):
         """Cut counts (n, K), dense or CSR, into blocks of rows."""
-        ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
-        starts = range(0, counts.shape[0], ROWS_PER_BLOCK)
-        return [
-            self._shard(counts[i : i + ROWS_PER_BLOCK], ids[i : i + ROWS_PER_BLOCK]) for i in starts
-        ]
+        ids = np.arange(counts.shape[0], dtype=np.uint64)
+        starts = range(0, counts.shape[0], size)
+        return [self._shard(counts[i : i + size], ids[i : i + size]) for i in starts]
 
     def _shard(self, counts, ids):
         sparse = scipy.sparse.issparse(counts)
@@ -194,46 +192,51 @@ class CorrelatedCounts:
         return Parameters(*factor.draw(key.generator("factor"))[:2])
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
-        """Draw from each q(psi_i), with the same points for each row: a row depends on itself alone."""
-        psi, _ = prior[0].draws(
-            self._row_potential(shard, rows), self._points(len(rows.mean), n_draws)
-        )
+        """Draw from each q(psi_i), with the same points for each row."""
+        tilt = np.sqrt(rows.mean**2 + rows.variance)
+        potential = augmentation.expected_potential(shard.dense(self.n_sticks), tilt)
+        points = standard_normal_points(n_draws, self.n_sticks)
+        psi, _ = prior[0].draws(potential, np.broadcast_to(points, (len(tilt), *points.shape)))
         return {"probabilities": np.moveaxis(self.decomposition.probabilities(psi), 1, 0)}
 
-    def _row_potential(self, shard, rows):
-        tilt = np.sqrt(rows.mean**2 + rows.variance)
-        return augmentation.expected_potential(shard.dense(self.n_sticks), tilt)
+    # rows given parameters: scores and predictions
 
-    def _points(self, n_rows, n_draws):
-        points = standard_normal_points(n_draws, self.n_sticks)
-        return np.broadcast_to(points, (n_rows, *points.shape))
+    def propose_rows(self, priors, shard, n_points):
+        """Propose psi of each row under each prior; weight it so that the weights average to p(x_i).
 
-    # scores
+        The proposal is Laplace's approximation, with the same points for each row, so that a row
+        depends on itself alone. The multinomial coefficient is left out.
 
-    def log_weights(self, prior, shard, n_points=256):
-        """Return log importance weights (n, n_points) whose mean is p(x_i | mean, cov).
-
-        The proposal is Laplace's approximation, with the same points for each row; the multinomial
-        coefficient is left out.
+        Returns psi (n, S n_points, k) and log weights (n, S n_points), for S priors.
         """
-        splits = shard.dense(self.n_sticks)
-        noise = self._points(len(shard.rows), n_points)
-        psi, log_det = prior.draws(self._laplace(prior, shard), noise)
-        log_proposal = 0.5 * (log_det[:, None] - np.square(noise).sum(axis=2))
-        log_prior = prior.log_density(psi.reshape(-1, self.n_sticks)).reshape(psi.shape[:2])
-        log_prior += 0.5 * self.n_sticks * np.log(2 * np.pi)
-        splits = Splits(*(part[:, None] for part in splits))
-        return augmentation.log_likelihood(splits, psi).sum(axis=2) + log_prior - log_proposal
+        splits, psi = shard.dense(self.n_sticks), self.initial_rows(None, shard, None).psi
+        points = standard_normal_points(len(priors) * n_points, self.n_sticks)
+        proposed, log_weights = [], []
+        for number, prior in enumerate(priors):
+            psi = self._climb(prior, splits, psi, n_steps=20 if number == 0 else 3)
+            noise = points[number * n_points : (number + 1) * n_points]
+            drawn, log_density = self._draw_about(prior, splits, psi, noise)
+            each = Splits(*(part[:, None] for part in splits))
+            log_likelihood = augmentation.log_likelihood(each, drawn).sum(axis=2)
+            log_prior = prior.log_density(drawn.reshape(-1, self.n_sticks)).reshape(drawn.shape[:2])
+            proposed.append(drawn)
+            log_weights.append(log_likelihood + log_prior - log_density)
+        return np.concatenate(proposed, axis=1), np.concatenate(log_weights, axis=1)
 
-    def _laplace(self, prior, shard, n_steps=20):
-        """Climb to the mode of each row, then return the curvature there as a potential."""
-        splits = shard.dense(self.n_sticks)
-        psi = self.initial_rows(prior, shard, None).psi
-        for _ in range(
-            n_steps
-        ):  # each step raises the density: psi | E[omega] maximises a bound on it
-            psi = prior.moments(augmentation.expected_potential(splits, np.abs(psi))).mean
-        return augmentation.quadratic_potential(splits, psi)
+    def _climb(self, prior, splits, psi, n_steps):
+        """Climb towards the mode of each row; each step maximises a bound that touches at psi."""
+        nowhere = np.zeros((len(psi), 1, self.n_sticks))
+        for _ in range(n_steps):
+            potential = augmentation.expected_potential(splits, np.abs(psi))
+            psi = prior.draws(potential, nowhere)[0][:, 0]
+        return psi
+
+    def _draw_about(self, prior, splits, psi, noise):
+        """Draw from the Gaussian with the curvature at psi; return the draws and their log density."""
+        potential = augmentation.quadratic_potential(splits, psi)
+        drawn, log_det = prior.draws(potential, np.broadcast_to(noise, (len(psi), *noise.shape)))
+        distance = np.square(noise).sum(axis=1) + self.n_sticks * np.log(2 * np.pi)
+        return drawn, 0.5 * (log_det[:, None] - distance)
 
     def log_population(self, parameters, n_points=512):
         """Return log probabilities (n_points, K) of rows that the parameters would give."""
