@@ -27,7 +27,7 @@ class NormalParameters(NamedTuple):
     precision: np.ndarray  # (k, k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NormalInverseWishart:
     """The conjugate law of the mean and the covariance of normal rows.
 
@@ -50,6 +50,8 @@ class NormalInverseWishart:
     degrees: float
 
     def __post_init__(self):
+        for name in ("strength", "degrees"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         for name in ("mean", "scale"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
         self._check()
@@ -63,6 +65,8 @@ class NormalInverseWishart:
 
     def _check(self):
         """Raise unless the law is proper."""
+        if self.mean.ndim != 1:
+            raise ValueError(f"mean must be a vector; got an array of shape {self.mean.shape}")
         k = len(self.mean)
         if self.scale.shape != (k, k):
             raise ValueError(f"scale must be ({k}, {k}) like the mean; got {self.scale.shape}")
@@ -74,6 +78,10 @@ class NormalInverseWishart:
             )
         if not (np.isfinite(self.mean).all() and np.isfinite(self.scale).all()):
             raise ValueError("mean and scale must be finite")
+        if np.abs(self.scale - self.scale.T).max() > 1e-8 * np.abs(self.scale).max():
+            raise ValueError(
+                "scale must be symmetric; got a matrix that is not; try (scale + scale.T) / 2"
+            )
         try:
             self._root  # noqa: B018
         except np.linalg.LinAlgError:

@@ -9,6 +9,10 @@ from polystick import CorrelatedMultinomial, Gibbs, datasets, plots
 
 def run(folder, *, quick=False):
     """Fit, print a table, write a picture."""
+    import matplotlib  # before the work, which would be lost without it
+
+    matplotlib.use("Agg")
+    folder.mkdir(parents=True, exist_ok=True)
     n_names, step, n_draws = (8, 9, 50) if quick else (30, 3, 500)
     counts = datasets.load_names("M", n_names=n_names, years=range(1960, 2014, step))
     click.echo(f"{len(counts)} rows (state and year) of counts over {n_names} boys' names")
@@ -23,10 +27,6 @@ def run(folder, *, quick=False):
 
 
 def _picture(model, folder):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    folder.mkdir(parents=True, exist_ok=True)
     axes = plots.correlation(model.category_correlation().mean)
     axes.set_title("Boys' names in the USA, 1960-2013:\nwhose shares rise and fall together")
     path = folder / "names_correlation.png"

@@ -147,7 +147,7 @@ def _as_buffer(array, dtype):
 
 
 def _make_key(seed):
-    if seed is not None and not isinstance(seed, numbers.Integral):
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral | None):
         kind = type(seed).__name__
         raise TypeError(
             f"seed must be a non-negative int or None; got {kind} {seed!r}; "

@@ -7,6 +7,7 @@ trials; mean field takes any non-negative weights.
 
 import contextlib
 import numbers
+import os
 import secrets
 
 import numpy as np
@@ -77,24 +78,58 @@ def check_counts(estimator, X, *, reset, whole):
 
 
 def _read(estimator, X, reset):
+    _refuse_doubled_names(X)
     try:
         return validate_data(
             estimator, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.int64)
         )
     except ValueError as error:
-        if "could not convert string" not in str(error):
+        advice = next((text for sign, text in _ADVICE.items() if sign in str(error)), None)
+        if advice is None:
             raise
+        said = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(f"{advice[0]}; got {said!r}; {advice[1]}") from error
+
+
+_ADVICE = {  # what scikit-learn says -> what must hold, what to try
+    "could not convert string": (
+        "counts must be numbers",
+        "count words first, for example with sklearn.feature_extraction.text.CountVectorizer",
+    ),
+    "NaN": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
+    "infinity": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
+    "0 sample(s)": ("counts must have at least one row", "look at how the rows were selected"),
+    "features, but": (
+        "counts must have the categories seen in fit",
+        "select the columns of the fit",
+    ),
+}
+
+
+def _refuse_doubled_names(X):
+    names = getattr(X, "columns", None)
+    if names is not None and len(set(names)) < len(names):
+        doubled = next(name for i, name in enumerate(names) if name in list(names[:i]))
         raise ValueError(
-            f"counts must be numbers; got text ({error}); count words first, for example with "
-            "sklearn.feature_extraction.text.CountVectorizer"
-        ) from error
+            f"the names of categories must differ; got {doubled!r} twice; add those columns up, or "
+            "rename one"
+        )
+
+
+def category_names(X, n_categories):
+    """Return the labels of the columns, or their numbers."""
+    if not hasattr(X, "columns"):
+        return np.arange(n_categories)
+    labels = np.empty(n_categories, dtype=object)
+    labels[:] = list(X.columns)
+    return labels
 
 
 def _check_values(estimator, values, whole):
     if values.size and values.min() < 0:
-        name = type(estimator).__name__
-        raise ValueError(
-            f"Negative values in data passed to {name}: counts must be at least 0; got {values.min()}"
+        raise ValueError(  # the first words are scikit-learn's
+            f"Negative values in data passed to {type(estimator).__name__}: counts must be at least 0; "
+            f"got {values.min():g}; if they are differences, model what they are differences of"
         )
     if whole and values.dtype.kind == "f" and (values != np.floor(values)).any():
         fraction = values[values != np.floor(values)].flat[0]
@@ -142,9 +177,24 @@ def check_prior(prior, n_sticks):
     return prior
 
 
-def check_running(n_jobs, progress):
+def check_running(n_jobs, progress, checkpoint):
     """Raise unless these can say how a run is run."""
     if n_jobs is not None:
-        check_integer("n_jobs", n_jobs, at_least=1)
+        check_integer("n_jobs", n_jobs, at_least=-(2**31))
+        if n_jobs == 0:
+            raise ValueError(
+                "n_jobs must not be 0; give the number of threads, or None for all cores"
+            )
     if not (isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"progress must be True, False or a function; got {progress!r}")
+    if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
+        raise TypeError(f"checkpoint must be the path of a folder, or None; got {checkpoint!r}")
+    if checkpoint is not None and not os.fspath(checkpoint):
+        raise ValueError("checkpoint must be the path of a folder; got an empty string")
+
+
+def check_level(level):
+    """Raise unless this is a probability between 0 and 1."""
+    check_positive("level", level)
+    if level >= 1:
+        raise ValueError(f"level must be a probability below 1, such as 0.9; got {level}")

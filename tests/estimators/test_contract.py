@@ -204,13 +204,25 @@ def test_scores_with_and_without_the_coefficient(model, counts):
 # what bad input gets
 
 FIT_ERRORS = [
-    ([[1, -2], [0, 3]], "Negative values in data .* counts must be at least 0; got -2"),
-    ([[1.0, np.nan], [0, 3]], "NaN"),
-    ([[1.0, np.inf], [0, 3]], "infinity"),
-    ([[5], [3]], "at least 2 categories .*; got n_features=1"),
-    (np.empty((0, 3)), "0 sample"),
-    ([["a", "b"], ["c", "d"]], "counts must be numbers; got text"),
-    (pd.DataFrame({"a": ["x"], "b": ["y"]}), "counts must be numbers; got text"),
+    (
+        [[1, -2], [0, 3]],
+        "Negative values in data .* counts must be at least 0; got -2; if they are",
+    ),
+    (scipy.sparse.csr_array([[1, -2], [0, 3]]), "counts must be at least 0; got -2"),
+    (
+        [[1.0, np.nan], [0, 3]],
+        "counts must be finite; got .*NaN.*; put 0 where nothing was counted",
+    ),
+    ([[1.0, np.inf], [0, 3]], "counts must be finite; got .*infinity.*; put 0 where"),
+    (scipy.sparse.csr_array([[1.0, np.nan]]), "counts must be finite; got .*NaN"),
+    ([[5], [3]], "at least 2 categories .*; got n_features=1; add the counts of everything else"),
+    (np.empty((0, 3)), "counts must have at least one row; got .*0 sample"),
+    ([["a", "b"], ["c", "d"]], "counts must be numbers; got .*; count words first"),
+    (pd.DataFrame({"a": ["x"], "b": ["y"]}), "counts must be numbers; got .*; count words first"),
+    (
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        "names of categories must differ; got 'a' twice; add",
+    ),
     ([[2e9, 1.0]], "add up to at most 1e[+]09; row 0 has 2e[+]09; divide"),
     (np.array([[2**63, 1]], dtype=np.uint64), "add up to at most"),
     ([[2**62, 2**62]], "add up to at most"),
@@ -237,10 +249,20 @@ def test_too_few_draws_to_predict(model, counts):
         model.fit(counts).predict_proba(counts, n_draws=1)
 
 
+def test_bad_levels_and_numbers_of_draws(model, counts):
+    model.fit(counts)
+    with pytest.raises(
+        ValueError, match=r"level must be a probability below 1, such as 0\.9; got 90"
+    ):
+        model.category_correlation(level=90)
+    with pytest.raises(ValueError, match="n_draws must be at least 1; got 0"):
+        model.summary(n_draws=0)
+
+
 def test_other_width_than_in_fit(model, counts):
     model.fit(counts.to_numpy())
     with pytest.raises(
-        ValueError, match="X has 3 features, but CorrelatedMultinomial is expecting 4"
+        ValueError, match=r"the categories seen in fit; got .X has 3 features.*select the columns"
     ):
         model.predict_proba(counts.to_numpy()[:, :3])
 
@@ -261,7 +283,9 @@ def test_other_width_than_in_fit(model, counts):
             "one entry for each of the 3 splits of 4 categories; got 2",
         ),
         ({"decomposition": "sticks?"}, ValueError, "sticks"),
-        ({"n_jobs": 0}, ValueError, "n_jobs must be at least 1; got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0; give the number of threads"),
+        ({"checkpoint": 5}, TypeError, "checkpoint must be the path of a folder, or None; got 5"),
+        ({"checkpoint": ""}, ValueError, "checkpoint must be the path of a folder; got an empty"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
         ({"progress": "yes"}, TypeError, "progress must be True, False or a function; got 'yes'"),
     ],
@@ -281,6 +305,8 @@ def test_bad_parameters(model, counts, parameters, error, message):
         (np.zeros(2), 1.0, -np.eye(2), 5.0),
         (np.zeros(2), 1.0, np.eye(2), 1.0),
         (np.zeros(2), 1.0, np.eye(3), 5.0),
+        (np.zeros(2), 1.0, np.array([[1.0, 0.9], [0.0, 1.0]]), 5.0),
+        (0.0, 1.0, 1.0, 5.0),
     ],
 )
 def test_priors_that_are_not_proper(arguments):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,16 +91,39 @@ def test_mean_field_resumes(tmp_path):
     np.testing.assert_array_equal(*elbo)
 
 
-def test_only_files_that_count_are_kept(tmp_path):
+def test_only_files_that_count_are_kept_and_others_are_left_alone(tmp_path):
     folder = tmp_path / "a"
     folder.mkdir()
-    (folder / "state-3.tmp").write_bytes(b"torn")
-    (folder / "notes.txt").write_text("mine")
+    (folder / "polystick-state-3.tmp").write_bytes(b"torn")
+    theirs = {
+        "notes.txt",
+        "thesis.tmp",
+        "draws-2020.npz",
+        "state-of-the-art.npz",
+        "polystick-draws.npz",
+    }
+    for name in theirs:
+        (folder / name).write_text("mine")
     run(folder)
     names = set(contents(folder))
-    assert "state-3.tmp" not in names
-    assert {"manifest.json", "state-25.npz", "notes.txt"} <= names
-    assert len([n for n in names if n.startswith("state-")]) == 1
+    assert "polystick-state-3.tmp" not in names
+    assert theirs | {"polystick-manifest.json", "polystick-state-25.npz"} <= names
+    assert len([n for n in names if n.startswith("polystick-state-")]) == 1
+
+
+def test_fewer_draws_than_there_are(tmp_path):
+    run(tmp_path / "a")
+    refused(
+        tmp_path / "a",
+        "holds 20 draws of each chain; got n_draws=5",
+        gibbs=replace(GIBBS, n_draws=5),
+    )
+
+
+def test_a_longer_run_that_would_not_fit(tmp_path):
+    run(tmp_path / "a")
+    long = replace(GIBBS, n_draws=400, max_bytes=400 * 2 * 37 * 8 // 2)
+    refused(tmp_path / "a", "square would have to be thinned .* raise max_bytes", gibbs=long)
 
 
 # kill -9
@@ -168,7 +192,7 @@ def test_foreign(cut_run, options, difference):
 
 
 def test_damaged_state(cut_run):
-    state = cut_run / "state-11.npz"
+    state = cut_run / "polystick-state-11.npz"
     content = bytearray(state.read_bytes())
     content[len(content) // 2] ^= 1
     state.write_bytes(content)
@@ -176,12 +200,12 @@ def test_damaged_state(cut_run):
 
 
 def test_missing_draws(cut_run):
-    (cut_run / "draws-8.npz").unlink()
-    refused(cut_run, r"lacks draws-8\.npz")
+    (cut_run / "polystick-draws-8.npz").unlink()
+    refused(cut_run, r"lacks polystick-draws-8\.npz")
 
 
 def test_edited_manifest(cut_run):
-    path = cut_run / "manifest.json"
+    path = cut_run / "polystick-manifest.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "sweep": 10}))
     refused(cut_run, "is damaged or was edited")
@@ -189,7 +213,7 @@ def test_edited_manifest(cut_run):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe", b"{}"])
 def test_no_manifest_at_all(cut_run, content):
-    (cut_run / "manifest.json").write_bytes(content)
+    (cut_run / "polystick-manifest.json").write_bytes(content)
     refused(cut_run, "can't be read as one|is damaged")
 
 
@@ -229,13 +253,15 @@ def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
 
 
 def test_nothing_is_unpickled(cut_run):
-    path = cut_run / "state-11.npz"
+    path = cut_run / "polystick-state-11.npz"
     np.savez(path, evil=np.array([{}], dtype=object))
-    manifest = json.loads((cut_run / "manifest.json").read_text())
+    manifest = json.loads((cut_run / "polystick-manifest.json").read_text())
     del manifest["checksum"]
-    manifest["files"]["state-11.npz"] = checkpoints.hashlib.sha256(path.read_bytes()).hexdigest()
+    manifest["files"]["polystick-state-11.npz"] = checkpoints.hashlib.sha256(
+        path.read_bytes()
+    ).hexdigest()
     manifest["checksum"] = checkpoints._checksum(manifest)
-    (cut_run / "manifest.json").write_text(json.dumps(manifest))
+    (cut_run / "polystick-manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ValueError, match="allow_pickle"):
         run(cut_run, resume=True)
 

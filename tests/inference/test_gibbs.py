@@ -7,8 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from polystick.inference.execution import Serial, Threads
-from polystick.inference.gibbs import Gibbs, spread
+from polystick.inference.gibbs import Gibbs
 from statistics_tools import MAX_Z, z_scores
 from toy_model import Toy, exact_posterior
 
@@ -55,13 +54,6 @@ def test_chains_differ_and_seeds_differ():
     np.testing.assert_array_equal(theta, run()["theta"])
 
 
-@pytest.mark.parametrize("n_threads", [1, 2, 4])
-def test_bits_do_not_depend_on_threads(n_threads):
-    for name in ("theta",):
-        one, many = run(execution=Serial())[name], run(execution=Threads(n_threads))[name]
-        np.testing.assert_array_equal(one, many)
-
-
 def test_thinning_keeps_every_other_sweep():
     full, thinned = run(Gibbs(20, 4, n_chains=1)), run(Gibbs(10, 4, thin=2, n_chains=1))
     np.testing.assert_array_equal(full["theta"][:, 1::2], thinned["theta"])
@@ -86,9 +78,34 @@ def test_the_least_memory_still_keeps_the_log_likelihood():
 
 def test_spread_takes_whole_draws():
     posterior = run()
-    picked = spread(Toy(), posterior, 7)
+    picked = posterior.spread(["theta"], 7)
     assert len(picked) == 7
-    assert {float(p.theta[0]) for p in picked} <= set(posterior.flat("theta").ravel())
+    assert {float(theta[0]) for (theta,) in picked} <= set(posterior.flat("theta").ravel())
+
+
+@pytest.mark.parametrize("n_draws", range(1, 21))
+@pytest.mark.parametrize("stride", [1, 2, 4, 8, 16])
+def test_draws_of_one_sweep_are_paired(n_draws, stride):
+    """Whatever was thinned: theta and the rows of a pair come from the same draw."""
+    full = run(Gibbs(n_draws, 1, n_chains=2, keep=("level",)))
+    size = -(-n_draws * 2 * 37 * 8 // stride)
+    thinned = run(Gibbs(n_draws, 1, n_chains=2, keep=("level",), max_bytes=size))
+    theta, level = thinned.together(["theta", "level"])
+    all_theta = full.flat("theta").ravel()
+    for one, rows in zip(theta.ravel(), level):
+        (where,) = np.flatnonzero(all_theta == one)
+        np.testing.assert_array_equal(full.flat("level")[where], rows)
+
+
+def test_parameters_that_cannot_be_drawn_are_named():
+    class Broken(Toy):
+        def draw_parameters(self, statistics, key):
+            raise np.linalg.LinAlgError("not positive definite")
+
+    with pytest.raises(
+        FloatingPointError, match=r"could not be drawn in sweep 1 of chain 0 \(not pos"
+    ):
+        run(model=Broken())
 
 
 def test_a_state_that_is_not_finite_is_named():
@@ -116,6 +133,12 @@ def test_settings_out_of_range(settings, message):
 def test_settings_of_the_wrong_kind():
     with pytest.raises(TypeError, match=r"n_draws must be an integer; got 10\.5"):
         Gibbs(n_draws=10.5)
+
+
+@pytest.mark.parametrize("keep", ["level", None])
+def test_keep_must_be_a_tuple(keep):
+    with pytest.raises(TypeError, match="keep must be a tuple of names"):
+        Gibbs(keep=keep)
 
 
 def test_unknown_variables_to_keep_are_named_before_the_run():

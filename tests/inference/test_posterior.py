@@ -60,6 +60,30 @@ def test_a_file_of_someone_else_is_refused(tmp_path):
         Posterior.load(tmp_path / "other.nc")
 
 
+def test_paths_that_lead_nowhere(gibbs, tmp_path):
+    with pytest.raises(FileNotFoundError, match="must exist before"):
+        gibbs.save(tmp_path / "no" / "draws.nc")
+    with pytest.raises(FileNotFoundError, match="there is none"):
+        Posterior.load(tmp_path / "none.nc")
+    (tmp_path / "garbage.nc").write_text("not a file of draws")
+    with pytest.raises(ValueError, match=r"must be a file that Posterior\.save wrote"):
+        Posterior.load(tmp_path / "garbage.nc")
+
+
+def test_without_the_library_for_files(gibbs, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install polystick\[io\]"):
+        gibbs.save(tmp_path / "draws.nc")
+
+
+def test_constant_draws_are_not_diagnosed():
+    still = np.zeros((2, 10))
+    groups = {"posterior": {"a": still[..., None]}, "sample_stats": {"log_likelihood": still}}
+    posterior = Posterior.build(groups, attrs={"inference": "gibbs"})
+    assert "R-hat" in posterior.summary()
+    assert "nan" not in posterior.summary()
+
+
 def test_a_save_that_fails_leaves_the_old_file(gibbs, tmp_path, monkeypatch):
     path = gibbs.save(tmp_path / "draws.nc")
     before = path.read_bytes()

@@ -29,9 +29,12 @@ def load_names(sex="M", *, n_names=200, years=None):
         all_years, states = stored["years"], stored["states"]
     if not 1 <= n_names <= len(names):
         raise ValueError(f"n_names must be from 1 to {len(names)}; got {n_names}")
-    wanted = np.isin(all_years, all_years if years is None else list(years))
-    if not wanted.any():
-        raise ValueError(f"years must be from {all_years[0]} to {all_years[-1]}; got {list(years)}")
+    years = all_years if years is None else np.array(list(years))
+    wanted = np.isin(all_years, years)
+    if not len(years) or not np.isin(years, all_years).all():
+        raise ValueError(
+            f"years must be from {all_years[0]} to {all_years[-1]}; got {years.tolist()}"
+        )
     index = pd.MultiIndex.from_product([all_years[wanted], states], names=["year", "state"])
     rows = counts[wanted][:, :, :n_names].reshape(len(index), n_names)
     return pd.DataFrame(rows.astype(np.int64), index=index, columns=names[:n_names])

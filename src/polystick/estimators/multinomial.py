@@ -13,13 +13,15 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.inference.checkpoint import stored_seed
 from polystick.inference.execution import execution_for, one_blas_thread
-from polystick.inference.gibbs import Gibbs, spread
+from polystick.inference.gibbs import Gibbs
 from polystick.models.multinomial import CorrelatedCounts, log_coefficients
 from polystick.validation import (
     all_or_nothing,
+    category_names,
     check_counts,
     check_inference,
     check_integer,
+    check_level,
     check_prior,
     check_running,
     check_seed,
@@ -61,7 +63,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
     n_jobs : int or None
-        Threads; None is every core this process may use.
+        Threads; None is every core this process may use, and -1 too.
     progress : bool or callable
         True shows a bar; a function is called with a `Progress` after each sweep.
     checkpoint : path or None
@@ -117,9 +119,10 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def _fit(self, X, resume):
         inference = check_inference(Gibbs() if self.inference is None else self.inference)
+        check_running(self.n_jobs, self.progress, self.checkpoint)
         seed = check_seed(self._seed(resume))
-        check_running(self.n_jobs, self.progress)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
+        self.categories_ = category_names(X, counts.shape[1])
         model = self._model(counts)
         self.posterior_ = inference.run(
             model,
@@ -133,15 +136,15 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         )
         self.inference_, self.model_, self.seed_ = inference, model, seed
         self.decomposition_ = model.decomposition
-        self.categories_ = self._names(counts.shape[1])
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
         return self
 
     def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=256):
         """Return the posterior mean of each row's probabilities given its counts.
 
-        A row's psi is drawn by importance sampling, a few times for each of several posterior draws of the
-        parameters. A row's result depends on its own counts alone.
+        A row's psi is drawn by importance sampling, 8 times for each of several posterior draws of the
+        parameters; the row does not change what is known of the parameters. Its result depends on its own
+        counts alone.
 
         Parameters
         ----------
@@ -152,14 +155,11 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return_draws : bool
             Also return draws (n_draws, n, K), resampled so that they have equal weights.
         n_draws : int
-            Proposals to average over: 8 for each of n_draws / 8 posterior draws of the parameters.
+            Proposals to average over, 8 for each posterior draw of the parameters that is used.
         """
 
         def work(shard, psi, log_weights):
-            weights, pi = (
-                scores.softmax(log_weights, axis=1),
-                self.decomposition_.probabilities(psi),
-            )
+            weights, pi = self._weights(log_weights), self.decomposition_.probabilities(psi)
             mean = np.einsum("nd,ndk->nk", weights, pi)
             variance = np.einsum("nd,ndk->nk", weights, np.square(pi - mean[:, None]))
             draws = scores.resampled(weights, pi, n_draws) if return_draws else None
@@ -219,27 +219,44 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         -------
         Interval of data frames (K, K)
         """
-        drawn = np.stack(
-            [np.corrcoef(log_pi, rowvar=False) for log_pi in self._population(n_draws)]
-        )
-        names = self.categories_
+        drawn = self._over_draws(n_draws, level, lambda log_pi: np.corrcoef(log_pi, rowvar=False))
+        names = pd.Index(self.categories_)
         return _interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
     def summary(self, *, level=0.9, n_draws=100):
         """Return a table of the categories: average share, its interval, and who goes with whom."""
-        shares = np.stack([np.exp(log_pi).mean(axis=0) for log_pi in self._population(n_draws)])
-        share = _interval(shares, level, lambda a: pd.Series(a, index=self.categories_))
+        shares = self._over_draws(n_draws, level, lambda log_pi: np.exp(log_pi).mean(axis=0))
+        share = _interval(shares, level, lambda a: pd.Series(a, index=pd.Index(self.categories_)))
         correlation = self.category_correlation(level=level, n_draws=n_draws).mean.to_numpy()
         others = correlation - 2 * np.eye(len(correlation))
         table = pd.DataFrame({"share": share.mean, "lower": share.lower, "upper": share.upper})
         for name, best in (("rises with", others.argmax(1)), ("falls with", correlation.argmin(1))):
-            table[name] = np.asarray(self.categories_)[best]
+            table[name] = self.categories_[best]
             table[f"r ({name.split()[0]})"] = correlation[np.arange(len(best)), best]
         return table.sort_values("share", ascending=False)
 
-    def _population(self, n_draws):
+    def _weights(self, log_weights):
+        """Normalise within each draw of the parameters: a row must not choose among them.
+
+        A row of the fit is in their posterior already, and would be counted twice.
+        """
+        by_parameters = log_weights.reshape(len(log_weights), -1, _POINTS)
+        weights = scores.softmax(by_parameters, axis=2) / by_parameters.shape[1]
+        return weights.reshape(log_weights.shape)
+
+    def _parameters(self, n_draws):
+        kind = self.model_.parameter_type
+        return [kind(*drawn) for drawn in self.posterior_.spread(kind._fields, n_draws)]
+
+    def _over_draws(self, n_draws, level, function):
+        """Return function(log probabilities of the population) for each posterior draw, stacked."""
         check_is_fitted(self)
-        return map(self.model_.log_population, spread(self.model_, self.posterior_, n_draws))
+        check_integer("n_draws", n_draws, at_least=1)
+        check_level(level)
+        with one_blas_thread():
+            return np.stack(
+                [function(self.model_.log_population(p)) for p in self._parameters(n_draws)]
+            )
 
     def _seed(self, resume):
         """Take the seed of the run that is resumed, where none was asked for."""
@@ -258,11 +275,8 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
         return CorrelatedCounts(check_prior(prior, counts.shape[1] - 1), decomposition)
 
-    def _names(self, n_categories):
-        return np.asarray(getattr(self, "feature_names_in_", np.arange(n_categories)))
-
     def _coords(self, model):
-        names = self._names(model.decomposition.n_categories)
+        names = [str(name) for name in self.categories_]
         sticks = stick_names(model.decomposition, names)
         return {"category": names, "stick": sticks, "stick_too": sticks}
 
@@ -273,9 +287,8 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _propose(self, counts, n_draws, work):
         """Map work(shard, psi, log_weights) over blocks of rows; return the list of results."""
         check_integer("n_draws", n_draws, at_least=_POINTS)
-        parameters = spread(self.model_, self.posterior_, n_draws // _POINTS)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
-            priors = [self.model_.prepare(p) for p in parameters]
+            priors = [self.model_.prepare(p) for p in self._parameters(n_draws // _POINTS)]
             shards = self.model_.shards(counts, size=_ROWS_AT_ONCE)
             return list(
                 execution.map(
@@ -293,7 +306,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 def stick_names(decomposition, names):
     """Name each split by the category it breaks off, or by its number in a tree."""
     first = decomposition.children[:, 0]
-    return np.array([str(names[c]) if c >= 0 else f"node {i}" for i, c in enumerate(first)])
+    return [names[c] if c >= 0 else f"node {i}" for i, c in enumerate(first)]
 
 
 def _interval(draws, level, frame):

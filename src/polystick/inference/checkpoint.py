@@ -1,14 +1,16 @@
 """Checkpoints: a run that is killed goes on where it stood, bit for bit.
 
-A checkpoint is a folder: `state-N.npz` (where the run stands), `draws-N.npz` (what was drawn between two
-saves) and `manifest.json`, which names the files that count with their checksums. Each file is written
-aside, flushed to disk and renamed; the manifest comes last and is the only commit. Nothing is pickled.
+A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-draws-N.npz` (what
+was drawn between two saves) and `polystick-manifest.json`, which names the files that count with their
+checksums. Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only
+commit. Nothing is pickled, and files of other names are never touched.
 """
 
 import dataclasses
 import hashlib
 import json
 import os
+import re
 import time
 import warnings
 from pathlib import Path
@@ -16,6 +18,8 @@ from pathlib import Path
 import numpy as np
 
 FORMAT = 1
+_STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
+_OURS = re.compile(r"polystick-((state|draws)-\d+\.(npz|tmp)|(manifest|probe)\.tmp)")
 _KIND = "polystick checkpoint"
 
 
@@ -58,14 +62,14 @@ class Checkpoint:
         self._last = time.monotonic()
 
     def exists(self):
-        return (self.folder / "manifest.json").exists()
+        return (self.folder / _MANIFEST).exists()
 
     def prepare(self):
         """Make the folder and see that it can be written to, before hours of work depend on it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write(self.folder / "probe.tmp", b"")
-            (self.folder / "probe.tmp").unlink()
+            _write(self.folder / "polystick-probe.tmp", b"")
+            (self.folder / "polystick-probe.tmp").unlink()
         except OSError as error:
             raise CheckpointError(
                 f"the checkpoint folder must be writable; {self.folder} is not "
@@ -92,16 +96,16 @@ class Checkpoint:
         return True
 
     def _save(self, sweep, state, draws):
-        kept = {name: sha for name, sha in self._files.items() if name.startswith("draws-")}
-        fresh = {f"state-{sweep}.npz": state}
+        kept = {name: sha for name, sha in self._files.items() if name.startswith(_DRAWS)}
+        fresh = {f"{_STATE}{sweep}.npz": state}
         if draws:
-            fresh[f"draws-{sweep}.npz"] = draws
+            fresh[f"{_DRAWS}{sweep}.npz"] = draws
         for name, arrays in fresh.items():
             kept[name] = _write_arrays(self.folder / name, arrays)
         manifest = {"kind": _KIND, "format": FORMAT, "sweep": sweep, "files": kept}
         manifest["identity"] = self.identity
         manifest["checksum"] = _checksum(manifest)
-        _write(self.folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+        _write(self.folder / _MANIFEST, json.dumps(manifest, indent=1).encode())
         self._files = kept
         self._sweep_out()
 
@@ -111,11 +115,11 @@ class Checkpoint:
         arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
         self._files = manifest["files"]
         sweep = manifest["sweep"]
-        draws = sorted((n for n in arrays if n.startswith("draws-")), key=_sweep_of)
-        return sweep, arrays[f"state-{sweep}.npz"], [arrays[name] for name in draws]
+        draws = sorted((n for n in arrays if n.startswith(_DRAWS)), key=_sweep_of)
+        return sweep, arrays[f"{_STATE}{sweep}.npz"], [arrays[name] for name in draws]
 
     def _manifest(self):
-        path = self.folder / "manifest.json"
+        path = self.folder / _MANIFEST
         try:
             manifest = json.loads(path.read_bytes())
             checksum = manifest.pop("checksum")
@@ -169,16 +173,15 @@ class Checkpoint:
 
     def _sweep_out(self):
         """Remove files of ours that no longer count."""
-        for pattern in ("state-*.npz", "draws-*.npz", "*.tmp"):
-            for path in self.folder.glob(pattern):
-                if path.name not in self._files:
-                    path.unlink()
+        for path in self.folder.iterdir():
+            if _OURS.fullmatch(path.name) and path.name not in self._files:
+                path.unlink()
 
 
 def stored_seed(folder):
     """Return the seed of the run in a checkpoint folder, or None if there is no such run."""
     try:
-        return int(json.loads((Path(folder) / "manifest.json").read_bytes())["identity"]["seed"])
+        return int(json.loads((Path(folder) / _MANIFEST).read_bytes())["identity"]["seed"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # `load` says what is wrong with it
 
@@ -205,7 +208,7 @@ def open_checkpoint(run, folder, resume, every):
 
 
 def _sweep_of(name):
-    return int(name.removesuffix(".npz").partition("-")[2])
+    return int(name.removesuffix(".npz").rpartition("-")[2])
 
 
 def _checksum(manifest):

@@ -11,6 +11,7 @@ import concurrent.futures
 import math
 import operator
 import os
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,13 +164,38 @@ def _map_run(function, run):
 
 
 def execution_for(n_jobs):
-    """Return Serial for one job, else Threads; None means every core that this process may use."""
+    """Return Serial for one job, else Threads; None is every core this process may use, -2 all but one."""
+    if n_jobs is not None and n_jobs < 0:
+        n_jobs = max(1, available_threads() + 1 + n_jobs)
     return Serial() if n_jobs == 1 else Threads(n_jobs)
+
+
+class _OneBlasThread:
+    """The limit belongs to the process, so runs side by side share it: the last one out lifts it."""
+
+    def __init__(self):
+        self._lock, self._inside = threading.Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self):
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._limits = threadpool_limits(limits=1)
+
+    def __exit__(self, *exception):
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+
+
+_ONE_BLAS_THREAD = _OneBlasThread()
 
 
 def one_blas_thread():
     """Keep BLAS to one thread, so that its sums have one order and our threads have the cores."""
-    return threadpool_limits(limits=1)
+    return _ONE_BLAS_THREAD
 
 
 def available_threads():

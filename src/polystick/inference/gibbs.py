@@ -26,7 +26,12 @@ from polystick.inference.execution import Serial, concatenate, find_not_finite, 
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
-from polystick.inference.recorder import Recorder, RowRecorder, posterior_groups
+from polystick.inference.recorder import (
+    Recorder,
+    RowRecorder,
+    posterior_groups,
+    thinned_axes,
+)
 from polystick.keys import Key
 from polystick.validation import check_integer
 
@@ -66,6 +71,10 @@ class Gibbs:
         for name in ("n_draws", "thin", "n_chains", "max_bytes"):
             check_integer(name, getattr(self, name), at_least=1)
         check_integer("n_burn", self.n_burn, at_least=0)
+        if not isinstance(self.keep, tuple | list):
+            raise TypeError(
+                f'keep must be a tuple of names, as ("probabilities",); got {self.keep!r}'
+            )
 
     def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
             resume=False, every=60.0, coords=None):  # fmt: skip
@@ -83,14 +92,6 @@ class Gibbs:
             if interruption.requested:
                 report_interruption(run, saver)
             return run.posterior(coords)
-
-
-def spread(model, posterior, n_draws):
-    """Take about n_draws draws of the parameters, evenly spaced over chains and time."""
-    fields = posterior.together(model.parameter_type._fields)
-    n_kept = len(fields[0])
-    picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
-    return [model.parameter_type(*(values[i] for values in fields)) for i in picked]
 
 
 class _Run:
@@ -111,8 +112,7 @@ class _Run:
         self.sweep += 1
         keys = self._keys()
         statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
-        self.parameters = [self.model.draw_parameters(s, k) for s, k in zip(statistics, keys)]
-        self._check_parameters()
+        self._draw_parameters(statistics, keys)
         self.log_likelihood = np.array([self.model.log_likelihood(s) for s in statistics])
         kept = self.sweep - self.settings.n_burn
         if kept > 0 and kept % self.settings.thin == 0:
@@ -159,6 +159,7 @@ class _Run:
         groups = posterior_groups(self.recorder, self.rows.named_moments())
         groups["sample_stats"] = {"log_likelihood": self.recorder.draws()["log_likelihood"]}
         attrs = {"inference": "gibbs", "n_sweeps": self.sweep, "seed": str(self.seed)}
+        coords = {**(coords or {}), **thinned_axes(self.recorder)}
         return Posterior.build(groups, self.model.dims, coords, attrs)
 
     def _keys(self):
@@ -178,14 +179,22 @@ class _Run:
                 f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
             )
 
-    def _check_parameters(self):
-        for chain, parameters in enumerate(self.parameters):
+    def _draw_parameters(self, statistics, keys):
+        for chain, (total, key) in enumerate(zip(statistics, keys)):
+            where = f"in sweep {self.sweep} of chain {chain}"
+            try:
+                parameters = self.model.draw_parameters(total, key)
+            except (ValueError, np.linalg.LinAlgError) as error:
+                raise FloatingPointError(
+                    f"the parameters could not be drawn {where} ({error}); try a stronger prior"
+                ) from error
             culprit = find_not_finite(parameters)
             if culprit is not None:
                 raise FloatingPointError(
-                    f"{culprit.variable} (entry {culprit.row}) is not finite after sweep {self.sweep} "
-                    f"of chain {chain}; try a stronger prior"
+                    f"{culprit.variable} (entry {culprit.row}) is not finite {where}; "
+                    "try a stronger prior"
                 )
+            self.parameters[chain] = parameters
 
     def _record(self):
         values = {

@@ -27,7 +27,7 @@ from polystick.inference.execution import Serial, concatenate, one_blas_thread
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
-from polystick.inference.recorder import Recorder, posterior_groups
+from polystick.inference.recorder import Recorder, posterior_groups, thinned_axes
 from polystick.keys import Key
 from polystick.validation import check_integer, check_positive
 
@@ -104,7 +104,13 @@ class _Run:
             raise FloatingPointError(
                 f"the bound is not finite after sweep {self.sweep}; try a stronger prior"
             )
-        self.factor = self.model.update_factor(statistics)
+        try:
+            self.factor = self.model.update_factor(statistics)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            raise FloatingPointError(
+                f"the factor of the parameters broke down in sweep {self.sweep} ({error}); "
+                "try a stronger prior"
+            ) from error
 
     def converged(self):
         if len(self.elbo) < 2:
@@ -154,6 +160,7 @@ class _Run:
             "converged": int(self.converged()),
         }
         groups = posterior_groups(recorder, self._row_moments())
+        coords = {**(coords or {}), **thinned_axes(recorder)}
         groups["optimisation"] = {"elbo": np.array(self.elbo)}
         return Posterior.build(groups, self.model.dims, coords, attrs, self.factor)
 

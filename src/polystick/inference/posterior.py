@@ -5,7 +5,8 @@ of what is too large to keep), `thinned` (every m-th draw of it), `optimisation`
 xarray, ArviZ and h5netcdf are imported where they are used, so that importing polystick stays quick.
 """
 
-import math
+import functools
+import importlib.util
 import os
 import warnings
 from pathlib import Path
@@ -61,12 +62,23 @@ class Posterior:
 
     def together(self, names):
         """Return the variables at the draws that all of them have, chain and draw in one axis."""
-        arrays = [self[name] for name in names]
-        most = max(array.shape[1] for array in arrays)
-        fewest = min(array.shape[1] for array in arrays)
-        strides = [1 << round(math.log2(most / array.shape[1])) for array in arrays]
-        taken = [a[:, :: max(strides) // stride][:, :fewest] for a, stride in zip(arrays, strides)]
+        kept = {name: self._kept_draws(name) for name in names}
+        common = functools.reduce(np.intersect1d, kept.values())
+        taken = [self[name][:, np.isin(draws, common)] for name, draws in kept.items()]
         return [array.reshape(-1, *array.shape[2:]) for array in taken]
+
+    def spread(self, names, n_draws):
+        """Return about n_draws tuples of the variables, evenly spaced over chains and time."""
+        arrays = self.together(names)
+        n_kept = len(arrays[0])
+        picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
+        return [tuple(array[i] for array in arrays) for i in picked]
+
+    def _kept_draws(self, name):
+        axis = f"draw_of_{name}"
+        if "thinned" in self.tree.children and axis in self.tree["thinned"].coords:
+            return self.tree["thinned"][axis].values
+        return np.arange(self[name].shape[1])
 
     def running(self, name):
         """Return the running mean and standard deviation of a variable."""
@@ -86,15 +98,16 @@ class Posterior:
 
     def save(self, path):
         """Write a netCDF file, whole or not at all."""
+        _need_files()
         path = Path(path)
+        if not path.parent.is_dir():
+            raise FileNotFoundError(
+                f"the folder {path.parent} must exist before draws are saved to it"
+            )
         temporary = path.with_name(path.name + ".tmp")
         try:
             self.tree.to_netcdf(temporary, engine="h5netcdf")
             os.replace(temporary, path)
-        except (ImportError, ValueError) as error:
-            raise ImportError(
-                "saving draws needs h5netcdf and h5py: pip install polystick[io]"
-            ) from error
         finally:
             temporary.unlink(missing_ok=True)
         return path
@@ -104,7 +117,18 @@ class Posterior:
         """Read a file that `save` wrote."""
         import xarray as xr
 
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
+        _need_files()
+        if not Path(path).is_file():
+            raise FileNotFoundError(
+                f"{path} must be a file that Posterior.save wrote; there is none"
+            )
+        try:
+            opened = xr.open_datatree(path, engine="h5netcdf")
+        except OSError as error:
+            raise ValueError(
+                f"{path} must be a file that Posterior.save wrote ({error})"
+            ) from error
+        with opened as tree:
             found = tree.attrs.get("polystick_format")
             if found != FORMAT:
                 raise ValueError(
@@ -133,7 +157,8 @@ class Posterior:
             if variable[0, 0].size <= _MOST_ENTRIES:
                 small[name] = variable.values
         tree = self.build({"posterior": small}).to_arviz()
-        rhat, ess = arviz.rhat(tree), arviz.ess(tree)
+        with np.errstate(invalid="ignore", divide="ignore"):  # draws that never vary give NaN
+            rhat, ess = arviz.rhat(tree), arviz.ess(tree)
         return {name: (_values(rhat, name), _values(ess, name)) for name in small}
 
     def _diagnosis(self):
@@ -143,11 +168,14 @@ class Posterior:
             found = self.diagnostics()
         except ImportError:
             return "for R-hat and ESS: pip install polystick[arviz]"
-        worst = max(found, key=lambda name: np.nanmax(found[name][0]))
-        least = min(found, key=lambda name: np.nanmin(found[name][1]))
+        rhat = {name: np.max(r) for name, (r, _) in found.items() if np.isfinite(r).all()}
+        ess = {name: np.min(e) for name, (_, e) in found.items() if np.isfinite(e).all()}
+        if not rhat or not ess:
+            return f"R-hat and ESS are not defined for {', '.join(found)}"
+        worst, least = max(rhat, key=rhat.__getitem__), min(ess, key=ess.__getitem__)
         return (
-            f"worst R-hat {np.nanmax(found[worst][0]):.3f} ({worst}), "
-            f"smallest ESS {np.nanmin(found[least][1]):.0f} ({least}), over {', '.join(found)}"
+            f"worst R-hat {rhat[worst]:.3f} ({worst}), smallest ESS {ess[least]:.0f} ({least}), "
+            f"over {', '.join(rhat)}"
         )
 
 
@@ -167,6 +195,11 @@ def _values(result, name):
     """Take an array out of a Dataset (ArviZ 0.x) or a DataTree (ArviZ 1.x)."""
     group = result["posterior"] if "posterior" in getattr(result, "children", {}) else result
     return np.asarray(group[name])
+
+
+def _need_files():
+    if not all(importlib.util.find_spec(name) for name in ("h5netcdf", "h5py")):
+        raise ImportError("files of draws need h5netcdf and h5py: pip install polystick[io]")
 
 
 def _import_arviz():

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polystick.inference.checkpoint import CheckpointError
+
 
 class Running(NamedTuple):
     """Mean and sum of squared deviations so far (Welford 1962)."""
@@ -90,6 +92,21 @@ class Recorder:
             for name, value in chunk.items():
                 self._draws.setdefault(name, []).extend(np.moveaxis(value, 1, 0))
         self.mark_saved()
+        self._check_plan()
+
+    def _check_plan(self):
+        """Raise if what was kept does not suit what is asked for now."""
+        if self.n_added > self.n_planned:
+            raise CheckpointError(
+                f"the checkpoint holds {self.n_added} draws of each chain; got n_draws={self.n_planned}; "
+                "ask for at least as many"
+            )
+        for name, parts in self._draws.items():
+            if parts and self._stride(parts[0]) > self.strides[name]:
+                raise CheckpointError(
+                    f"draws of {name} would have to be thinned in so long a run, but the checkpoint has "
+                    "all of them; raise max_bytes"
+                )
 
     def _stride(self, value):
         """Return a power of two, so that draws of different variables can be paired."""
@@ -165,3 +182,12 @@ def posterior_groups(recorder, row_moments):
         "running": {**named_moments(recorder.running), **row_moments},
     }
     return {name: group for name, group in groups.items() if group}
+
+
+def thinned_axes(recorder):
+    """Return the numbers of the draws that were kept of each thinned variable, by axis."""
+    return {
+        f"draw_of_{name}": stride * np.arange(-(-recorder.n_added // stride))
+        for name, stride in recorder.strides.items()
+        if stride > 1
+    }
