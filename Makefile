@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test slow nojit check format bench docs clean
 
-demo: .venv/.plot
+demo: .venv/.demo
 	$(BIN)/polystick demo --out demo
 
 test: .venv/.test
