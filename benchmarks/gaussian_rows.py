@@ -15,7 +15,8 @@ from timing import CPU, WALL, in_turns, record
 
 from polystick.kernels import gaussian
 
-ROWS, BLOCK, REPEATS = 3000, 256, 5
+ROWS, BLOCK, REPEATS = 3000, 256, 9
+POOL = ThreadPoolExecutor(2)
 
 
 def make(n, k, share=1.0):
@@ -72,10 +73,8 @@ def in_blocks(function, n_threads, precision, linear, *rows):
     def run(start):
         return function(precision, linear, *(a[start : start + BLOCK] for a in rows))
 
-    if n_threads == 1:
-        return np.concatenate([run(start) for start in starts])
-    with ThreadPoolExecutor(n_threads) as pool:
-        return np.concatenate(list(pool.map(run, starts)))
+    mapped = map(run, starts) if n_threads == 1 else POOL.map(run, starts)
+    return np.concatenate(list(mapped))
 
 
 def against_peer(name, peer, k, n, n_cores, target=None):

@@ -15,7 +15,6 @@ from polystick.inference.execution import Serial, Threads
 from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters
 
-
 SWEEPS = 5  # in a row, as in a run
 
 
