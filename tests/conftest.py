@@ -1,12 +1,16 @@
-"""Numba's disk cache looks at a kernel's own file only: forget it whenever any kernel or table changed."""
+"""What every test starts from."""
 
 import hashlib
+import signal
 from pathlib import Path
+
+import pytest
 
 KERNELS = Path(__file__).parents[1] / "src" / "polystick" / "kernels"
 
 
 def pytest_configure(config):
+    """Forget compiled kernels when any kernel or table changed: Numba looks at a kernel's own file only."""
     if hasattr(config, "workerinput"):  # xdist: the controller did it
         return
     sources = sorted([*KERNELS.glob("*.py"), *KERNELS.glob("*.npz")])
@@ -18,3 +22,11 @@ def pytest_configure(config):
             path.unlink()
         cache.mkdir(exist_ok=True)
         stamp.write_text(digest)
+
+
+@pytest.fixture(autouse=True)
+def listens_to_ctrl_c():
+    """Undo a shell that starts the suite in the background, deaf to SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -22,6 +22,7 @@ def test_resampling_keeps_each_draw_as_often_as_its_weight_says():
     found = scores.resampled(weights, draws, 8)[..., 0]
     assert sorted(found[:, 0]) == [0, 0, 0, 0, 1, 1, 2, 2]
     assert set(found[:, 1]) == {7.0}
+    assert scores.resampled(np.array([[0.3, 0.7]]), draws[:1, :2], 1)[0, 0] == 1  # the middle
 
 
 def test_per_count():

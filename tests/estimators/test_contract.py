@@ -154,6 +154,7 @@ def test_doubled_and_unsorted_entries_are_added(model):
     )  # row 0: 3, 0, 2 with the first entry in two parts, out of order; row 1: 0, 5, 1
     expected = model.fit(clean).predict_proba(clean)
     np.testing.assert_array_equal(clone(model).fit(messy).predict_proba(messy), expected)
+    np.testing.assert_allclose(model.score_samples(messy), model.score_samples(clean), rtol=1e-12)
 
 
 def test_names_travel(model, counts):
@@ -226,6 +227,7 @@ FIT_ERRORS = [
     ([[2e9, 1.0]], "add up to at most 1e[+]09; row 0 has 2e[+]09; divide"),
     (np.array([[2**63, 1]], dtype=np.uint64), "add up to at most"),
     ([[2**62, 2**62]], "add up to at most"),
+    (scipy.sparse.csr_array([[2**40, 1]]), "add up to at most"),
     ([1, 2, 3], "2D array"),
 ]
 

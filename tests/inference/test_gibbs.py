@@ -180,6 +180,12 @@ def test_ctrl_c_keeps_what_was_drawn():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_run_in_the_background_stays_deaf():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert run(progress=interrupt_at(12))["theta"].shape[1] == 20
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
 def test_ctrl_c_in_burn_in_stops():
     with pytest.raises(KeyboardInterrupt, match="after sweep 2, before anything was kept"):
         run(progress=interrupt_at(2))

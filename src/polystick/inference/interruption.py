@@ -12,13 +12,17 @@ class Interruption:
         self.requested = False
 
     def __enter__(self):
-        self._main = threading.current_thread() is threading.main_thread()
-        if self._main:
-            self._previous = signal.signal(signal.SIGINT, self._note)
+        self._previous = signal.getsignal(signal.SIGINT)
+        self._listens = (
+            threading.current_thread() is threading.main_thread()
+            and self._previous not in (signal.SIG_IGN, None)  # a job in the background stays one
+        )
+        if self._listens:
+            signal.signal(signal.SIGINT, self._note)
         return self
 
     def __exit__(self, *exception):
-        if self._main:
+        if self._listens:
             signal.signal(signal.SIGINT, self._previous)
 
     def _note(self, number, frame):
