@@ -14,6 +14,7 @@ def test_log_mean_exp():
 def test_effective_draws():
     weights = np.log([[1.0, 1.0, 1.0, 1.0], [1.0, 1e-300, 1e-300, 1e-300]])
     np.testing.assert_allclose(scores.effective_draws(weights, axis=1), [4.0, 1.0])
+    np.testing.assert_allclose(scores.effective_draws(np.log([1.0, 2.0, 3.0]), axis=0), 36 / 14)
 
 
 def test_resampling_keeps_each_draw_as_often_as_its_weight_says():

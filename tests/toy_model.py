@@ -71,7 +71,7 @@ class Toy:
             z = np.where(shard.rows == self.poison, np.nan, z)
         return Rows(z), Statistics(len(z), z.sum(), -0.5 * np.square(shard.x - z).sum())
 
-    def draw_parameters(self, statistics, key):
+    def draw_parameters(self, parameters, statistics, key):
         n = statistics.n_rows + 1
         e = key.generator("theta").standard_normal(1)
         return Parameters(statistics.total / n + e / np.sqrt(n))
@@ -82,7 +82,7 @@ class Toy:
     def describe_rows(self, shard, rows):
         return {"level": rows.z, "square": rows.z**2}
 
-    def initial_factor(self):
+    def initial_factor(self, key):
         return Factor()
 
     def expect(self, factor):
@@ -96,7 +96,7 @@ class Toy:
         value = -0.5 * (np.square(shard.x - mean) + np.square(mean - prior.mean) + prior.variance)
         return RowFactors(mean), Statistics(len(mean), mean.sum(), value.sum())
 
-    def update_factor(self, statistics):
+    def update_factor(self, factor, statistics):
         n = statistics.n_rows + 1
         return Factor(statistics.total / n, 1 / n)
 

@@ -9,6 +9,8 @@ import contextlib
 import numbers
 import os
 import secrets
+import sys
+import warnings
 
 import numpy as np
 import scipy.sparse
@@ -45,6 +47,14 @@ def check_seed(seed):
     if seed < 0:
         raise ValueError(f"random_state must not be negative; got {seed}")
     return int(seed)
+
+
+def warn_user(message, category=RuntimeWarning):
+    """Warn about the line of the user's program that called into this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("polystick."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 @contextlib.contextmanager
@@ -87,7 +97,7 @@ def _read(estimator, X, reset):
         advice = next((text for sign, text in _ADVICE.items() if sign in str(error)), None)
         if advice is None:
             raise
-        said = str(error).partition("\n")[0].rstrip(".")
+        said = " ".join(str(error).split("\n\n")[0].split()).rstrip(".")
         raise ValueError(f"{advice[0]}; got {said!r}; {advice[1]}") from error
 
 
@@ -99,6 +109,10 @@ _ADVICE = {  # what scikit-learn says -> what must hold, what to try
     "NaN": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
     "infinity": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
     "0 sample(s)": ("counts must have at least one row", "look at how the rows were selected"),
+    "feature names should match": (
+        "counts must have the categories seen in fit",
+        "select the columns of the fit, in their order",
+    ),
     "features, but": (
         "counts must have the categories seen in fit",
         "select the columns of the fit",

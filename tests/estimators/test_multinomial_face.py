@@ -71,6 +71,24 @@ def test_held_out_score_beats_independence(fitted):
     assert fitted.score(test) > fitted.score(swapped) + 0.05
 
 
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_a_wider_level_gives_wider_intervals(fitted):
+    narrow, wide = (fitted.category_correlation(level=level) for level in (0.5, 0.95))
+    off = ~np.eye(4, dtype=bool)
+    assert (narrow.lower.to_numpy() > wide.lower.to_numpy())[off].all()
+    assert (narrow.upper.to_numpy() < wide.upper.to_numpy())[off].all()
+
+
+def test_scores_that_rest_on_few_draws_are_told(monkeypatch):
+    model = CorrelatedMultinomial(inference=MeanField(n_draws=10), random_state=0).fit(COUNTS)
+    monkeypatch.setattr("polystick.estimators.multinomial._FEW", 1e9)
+    with pytest.warns(
+        RuntimeWarning, match="10 of 10 rows rest on fewer .* raise n_draws"
+    ) as caught:
+        model.score(COUNTS.iloc[:10], n_draws=16)
+    assert caught[0].filename == __file__  # it points at the user's line
+
+
 def fit(**options):
     return (
         CorrelatedMultinomial(inference=SETTINGS, random_state=5, **options).fit(COUNTS).posterior_

@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from polystick.inference import checkpoint as checkpoints
 from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
@@ -61,9 +63,40 @@ def test_resume_gives_the_same_bits(tmp_path, sweep):
 
 
 def test_resume_of_thinned_variables(tmp_path):
-    small = Gibbs(20, 5, n_chains=2, keep=("square",), max_bytes=20 * 2 * 37 * 8 // 3)
+    small = Gibbs(20, 5, n_chains=2, keep=("square",), max_bytes=100)
     cut(tmp_path / "a", gibbs=small)
-    same(run(tmp_path / "a", resume=True, gibbs=small), run(tmp_path / "b", gibbs=small))
+    resumed, whole = run(tmp_path / "a", resume=True, gibbs=small), run(tmp_path / "b", gibbs=small)
+    same(resumed, whole)
+    np.testing.assert_array_equal(resumed.running("theta"), whole.running("theta"))
+    full = run(tmp_path / "c").flat("theta")
+    np.testing.assert_allclose(whole.running("theta")[0], full.mean(0))
+    np.testing.assert_allclose(whole.running("theta")[1], full.std(0, ddof=1))
+
+
+class SameName(NamedTuple):
+    theta: np.ndarray
+
+
+@dataclass(frozen=True)
+class Clash(Toy):
+    """A parameter and a row variable of one name."""
+
+    def initial_rows(self, prior, shard, key):
+        return SameName(shard.x.copy())
+
+    def draw_rows(self, prior, shard, rows, key):
+        rows, statistics = super().draw_rows(prior, shard, rows, key)
+        return SameName(rows.z), statistics
+
+    def describe_rows(self, shard, rows):
+        return {"theta": rows.theta, "square": rows.theta**2, "level": rows.theta}
+
+
+def test_names_may_clash(tmp_path):
+    cut(tmp_path / "a", model=Clash())
+    same(run(tmp_path / "a", resume=True, model=Clash()), run(tmp_path / "b", model=Clash()))
+    with pytest.raises(ValueError, match="keep must name variables of the rows"):
+        run(tmp_path / "c", model=Clash(), gibbs=replace(GIBBS, keep=("theta",)))
 
 
 def test_a_finished_run_can_be_read_back_and_made_longer(tmp_path):
@@ -184,6 +217,7 @@ def cut_run(tmp_path):
         ({"x": X + 1}, "data"),
         ({"model": Toy(noise=0.9)}, "model"),
         ({"gibbs": Gibbs(20, 6, n_chains=2, keep=("square",))}, "n_burn"),
+        ({"gibbs": replace(GIBBS, thin=2)}, "thin"),
         ({"gibbs": Gibbs(20, 5, n_chains=3)}, "keep, n_chains"),
     ],
 )
@@ -281,5 +315,21 @@ def test_fingerprints_tell_things_apart():
         Toy(),
         Toy(2.0),
     ]
+    eye, large = scipy.sparse.eye_array(3, format="csr"), np.zeros(5000)
+    changed = large.copy()
+    changed[2500] = 1e-9
+    different += [
+        eye,
+        2 * eye,
+        {"a": large},
+        {"a": changed},
+        {"b": large},
+        None,
+        True,
+        np.float32(1),
+    ]
     assert len({fingerprint(thing) for thing in different}) == len(different)
+    for unknown in (object(), np.array([{}], dtype=object), {1, 2}):
+        with pytest.raises(TypeError, match="can't tell runs apart by"):
+            fingerprint(unknown)
     assert fingerprint(Toy()) == fingerprint(Toy())

@@ -1,9 +1,11 @@
 """The seam: whoever maps the blocks, the bits are the same."""
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
@@ -98,17 +100,35 @@ def test_an_error_in_a_block_reaches_the_caller():
         list(threads.map(broken, range(9)))
 
 
+class Ragged(NamedTuple):
+    steps: np.ndarray  # as many as a block has steps, not rows
+
+
 def test_gather_and_scatter_undo_each_other():
+    """Also where a block's state is not as long as its rows."""
     shards = Toy().shards(X)
-    held = Serial().hold(shards, n_chains=2)
+    held = HeldRows(map, shards, 2)
     held.states = [
-        [Toy().initial_rows(None, s._replace(x=s.x + c), None) for s in shards] for c in (0, 1)
+        [Ragged(np.arange(i + 3.0) + 10 * i + c) for i in range(len(shards))] for c in (0, 1)
     ]
-    before = held.gather()
-    other = HeldRows(map, shards, 2)
-    other.scatter(before, type(held.states[0][0]))
-    for old, new in zip(before, other.gather()):
-        np.testing.assert_array_equal(old["z"], new["z"])
+    before, states = held.gather(), held.states
+    held.states = [[Ragged(np.zeros_like(s.steps)) for s in chain] for chain in states]
+    held.scatter(before)
+    for old, new in zip(states, held.states):
+        for one, other in zip(old, new):
+            np.testing.assert_array_equal(one.steps, other.steps)
+
+
+def test_blas_has_one_thread_inside_a_step():
+    seen = []
+
+    class Looking(Toy):
+        def draw_rows(self, prior, shard, rows, key):
+            seen.extend(d["num_threads"] for d in threadpool_info() if d["user_api"] == "blas")
+            return super().draw_rows(prior, shard, rows, key)
+
+    Gibbs(1, 0, n_chains=1).run(Looking(), Toy().shards(X[:5]), seed=1)
+    assert set(seen) == {1}
 
 
 def test_execution_for():

@@ -99,7 +99,7 @@ def test_draws_of_one_sweep_are_paired(n_draws, stride):
 
 def test_parameters_that_cannot_be_drawn_are_named():
     class Broken(Toy):
-        def draw_parameters(self, statistics, key):
+        def draw_parameters(self, parameters, statistics, key):
             raise np.linalg.LinAlgError("not positive definite")
 
     with pytest.raises(
@@ -187,7 +187,7 @@ def test_a_run_in_the_background_stays_deaf():
 
 
 def test_ctrl_c_in_burn_in_stops():
-    with pytest.raises(KeyboardInterrupt, match="after sweep 2, before anything was kept"):
+    with pytest.raises(KeyboardInterrupt, match="after sweep 2, before there was anything to keep"):
         run(progress=interrupt_at(2))
 
 

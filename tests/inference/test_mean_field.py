@@ -30,6 +30,14 @@ def test_bits_do_not_depend_on_threads():
     assert run(execution=Threads(3)).factor == run().factor
 
 
+def test_the_tolerance_is_for_each_row():
+    """Ten copies of the data gain ten times as much a sweep, and stop as early."""
+    settings = MeanField(tolerance=1e-4, n_draws=1)
+    once = settings.run(Toy(), Toy().shards(X), seed=1)
+    tenfold = settings.run(Toy(), Toy().shards(np.tile(X, 10)), seed=1)
+    assert abs(once.tree.attrs["n_sweeps"] - tenfold.tree.attrs["n_sweeps"]) <= 1
+
+
 def test_stops_with_a_warning():
     with pytest.warns(
         ConvergenceWarning, match="did not converge after 2 sweeps; raise max_sweeps"

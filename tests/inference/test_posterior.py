@@ -40,6 +40,14 @@ def test_unknown_names_say_what_there_is(gibbs):
         gibbs["thta"]
 
 
+def test_what_a_posterior_lacks_is_said(gibbs, field):
+    with pytest.raises(KeyError, match="'levle' has no running moments; there are those of level"):
+        gibbs.running("levle")
+    with pytest.raises(KeyError, match="no log likelihood of draws, but a bound"):
+        _ = field.log_likelihood
+    assert repr(gibbs) == "<Posterior, gibbs: draws of theta, level>"
+
+
 @pytest.mark.parametrize("kind", ["gibbs", "field"])
 def test_save_and_load(kind, tmp_path, request):
     posterior = request.getfixturevalue(kind)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy import integrate, optimize, stats
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from joint import first_and_second, geweke_z, ranks, uniform_pvalues
@@ -44,7 +45,7 @@ def sweep(model, everything, i, rng):
     (shard,) = model.shards(counts)
     key = Key(7, i)
     rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(statistics, key)
+    parameters = model.draw_parameters(parameters, statistics, key)
     return parameters, rows, model.simulate_counts(rows, TOTALS, rng)
 
 
@@ -101,8 +102,9 @@ class ForgottenTilt(CorrelatedCounts):
 class TwiceCounted(CorrelatedCounts):
     """The global step counts each row twice."""
 
-    def draw_parameters(self, statistics, key):
-        return super().draw_parameters(type(statistics)(*(2 * part for part in statistics)), key)
+    def draw_parameters(self, parameters, statistics, key):
+        doubled = type(statistics)(*(2 * part for part in statistics))
+        return super().draw_parameters(parameters, doubled, key)
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,24 @@ def test_elbo_is_the_tangent_bound_where_parameters_are_known(counts):
     """Catches a lost constant: the exact optimum is known."""
     _, bound = bound_of_one_row(1e7, counts)
     assert abs(bound - best_tangent_bound(counts, 0.4, 2.0)) < 1e-5
+
+
+def test_described_rows_follow_their_factors():
+    """K = 2: mean and sd of pi under q(psi) = N(m, v), by quadrature."""
+    model = CorrelatedCounts(
+        NormalInverseWishart(np.array([0.4]), 2.0, np.array([[9.0]]), 8.0),
+        Decomposition.sticks([0, 1]),
+    )
+    shards = model.shards(np.array([[3, 4], [0, 9], [30, 1], [0, 0]]))
+    prior, rows = model.expect(model.prior), model.initial_row_factors(None, shards[0])
+    for _ in range(100):
+        rows, _ = model.update_rows(prior, shards[0], rows, None)
+    drawn = model.draw_described_rows(prior, shards[0], rows, 1024)["probabilities"][:, :, 0]
+    for i, (m, v) in enumerate(zip(rows.mean[:, 0], rows.variance[:, 0])):
+        law = stats.norm(m, np.sqrt(v))
+        mean, square = (law.expect(lambda x, p=p: expit(x) ** p) for p in (1, 2))
+        assert drawn[:, i].mean() == pytest.approx(mean, abs=0.002)
+        assert drawn[:, i].std() == pytest.approx(np.sqrt(square - mean**2), abs=0.002)
 
 
 # agreement and identities

@@ -1,6 +1,5 @@
 """The face of correlated multinomials."""
 
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from polystick.validation import (
     check_prior,
     check_running,
     check_seed,
+    warn_user,
 )
 
 _FEW = 5.0  # effective draws below which an importance estimate is not to be trusted
@@ -200,10 +200,11 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         _warn_if_few(worth)
         return values + log_coefficients(counts) if coefficient else values
 
-    def score(self, X, y=None, *, coefficient=False):
+    def score(self, X, y=None, *, coefficient=False, n_draws=1024):
         """Return the held-out log likelihood per count, in nats; bigger is better."""
         counts = self._check(X)
-        return scores.per_count(self.score_samples(X, coefficient=coefficient), counts)
+        values = self.score_samples(X, coefficient=coefficient, n_draws=n_draws)
+        return scores.per_count(values, counts)
 
     def category_correlation(self, *, level=0.9, n_draws=100):
         """Return posterior correlations of the categories' log probabilities over rows.
@@ -282,6 +283,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
 
     def _check(self, X):
         check_is_fitted(self)
+        check_running(self.n_jobs, self.progress, self.checkpoint)
         return check_counts(self, X, reset=False, whole=self.inference_.needs_whole_counts)
 
     def _propose(self, counts, n_draws, work):
@@ -318,9 +320,7 @@ def _interval(draws, level, frame):
 def _warn_if_few(worth):
     few = int((worth < _FEW).sum())
     if few:
-        warnings.warn(
+        warn_user(
             f"the scores of {few} of {len(worth)} rows rest on fewer than {_FEW:.0f} effective draws and "
-            "are too low on average; raise n_draws",
-            RuntimeWarning,
-            stacklevel=3,
+            "are too low on average; raise n_draws"
         )

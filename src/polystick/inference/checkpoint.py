@@ -12,10 +12,12 @@ import json
 import os
 import re
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse
+
+from polystick.validation import warn_user
 
 FORMAT = 1
 _STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
@@ -28,7 +30,7 @@ class CheckpointError(RuntimeError):
 
 
 def fingerprint(thing):
-    """Hash arrays, numbers, strings and (named) tuples, lists, dicts and dataclasses of them."""
+    """Hash arrays, sparse matrices, plain values and tuples, lists, dicts and dataclasses of them."""
     digest = hashlib.sha256()
     for piece in _pieces(thing):
         digest.update(piece)
@@ -36,19 +38,28 @@ def fingerprint(thing):
 
 
 def _pieces(thing):
-    if isinstance(thing, np.ndarray):
+    if isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
         yield f"{thing.dtype.str}{thing.shape}".encode()
         yield np.ascontiguousarray(thing).view(np.uint8).data if thing.size else b""
-    elif dataclasses.is_dataclass(thing):
-        yield type(thing).__name__.encode()
-        for field in dataclasses.fields(thing):
-            yield from _pieces(getattr(thing, field.name))
-    elif isinstance(thing, (tuple, list)):
-        yield f"{type(thing).__name__}{len(thing)}".encode()
-        for item in thing:
-            yield from _pieces(item)
-    else:
+    elif isinstance(thing, str | int | float | bool | np.generic | None):
         yield repr(thing).encode()
+    else:
+        yield type(thing).__name__.encode()
+        for part in _parts(thing):
+            yield from _pieces(part)
+
+
+def _parts(thing):
+    if scipy.sparse.issparse(thing):
+        matrix = thing.tocsr()
+        return [thing.shape, matrix.indptr, matrix.indices, matrix.data]
+    if dataclasses.is_dataclass(thing):
+        return [(field.name, getattr(thing, field.name)) for field in dataclasses.fields(thing)]
+    if isinstance(thing, dict):
+        return [len(thing), *thing.items()]
+    if isinstance(thing, tuple | list):
+        return [len(thing), *thing]
+    raise TypeError(f"a checkpoint can't tell runs apart by a {type(thing).__name__}")
 
 
 class Checkpoint:
@@ -84,11 +95,9 @@ class Checkpoint:
         try:
             self._save(sweep, state, draws)
         except OSError as error:
-            warnings.warn(
+            warn_user(
                 f"no checkpoint could be written to {self.folder} after sweep {sweep} ({error}); the run "
-                "goes on, and the last good checkpoint is still there",
-                RuntimeWarning,
-                stacklevel=4,
+                "goes on, and the last good checkpoint is still there"
             )
             return False
         finally:
@@ -219,7 +228,7 @@ def _write_arrays(path, arrays):
     """Write an npz file whole or not at all; return its checksum."""
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, allow_pickle=False, **arrays)
         _flush(file)
     with open(temporary, "rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()

@@ -42,7 +42,7 @@ def find_not_finite(state, ids=None):
         finite = np.isfinite(value)
         if not finite.all():
             row = int(np.argwhere(~np.atleast_1d(finite))[0, 0])
-            return NotFinite(name, row if ids is None else int(ids[row]))
+            return NotFinite(name, row if ids is None or row >= len(ids) else int(ids[row]))
     return None
 
 
@@ -99,14 +99,17 @@ class HeldRows:
             for states in self.states
         ]
 
-    def scatter(self, arrays, state_type):
-        """Undo `gather`."""
-        stops = np.cumsum([len(shard.rows) for shard in self.shards])[:-1]
+    def scatter(self, arrays):
+        """Undo `gather`, cutting where the states at hand are cut."""
         for chain, named in enumerate(arrays):
-            parts = [np.split(named[name], stops) for name in state_type._fields]
-            self.states[chain] = [
-                state_type(*map(np.ascontiguousarray, part)) for part in zip(*parts)
+            kind, states = type(self.states[chain][0]), self.states[chain]
+            parts = [
+                np.split(
+                    named[name], np.cumsum([len(getattr(state, name)) for state in states])[:-1]
+                )
+                for name in kind._fields
             ]
+            self.states[chain] = [kind(*map(np.ascontiguousarray, part)) for part in zip(*parts)]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ draws in each chain. What the schedule asks of a model:
     prepare(parameters)                 -> prior: what the local steps of one sweep share
     initial_rows(prior, shard, key)     -> rows (a named tuple of arrays, rows first)
     draw_rows(prior, shard, rows, key)  -> (rows, statistics)            local step
-    draw_parameters(statistics, key)    -> parameters                    global step
+    draw_parameters(parameters, statistics, key) -> parameters           global step
     log_likelihood(statistics)          -> number
     describe_rows(shard, rows)          -> name -> array (rows, ...)
     dims                                -> name -> words for the axes
@@ -139,21 +139,25 @@ class _Run:
     def save(self, saver):
         state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
         for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
-            for name, value in {**parameters._asdict(), **rows}.items():
-                state[f"chain{chain}.{name}"] = value
+            for name, value in parameters._asdict().items():
+                state[f"chain{chain}.parameters.{name}"] = value
+            for name, value in rows.items():
+                state[f"chain{chain}.rows.{name}"] = value
         if saver.save(self.sweep, state, self.recorder.unsaved()):
             self.recorder.mark_saved()
 
     def restore(self, saver):
         self.sweep, state, chunks = saver.load()
         self.recorder.restore(state, chunks)
-        stops = np.cumsum([len(shard.rows) for shard in self.held.shards])[:-1]
-        self.rows.restore(state, stops)
+        self.rows.restore(state)
         kind, row_kind = self.model.parameter_type, type(self.held.states[0][0])
-        chains = range(self.settings.n_chains)
-        self.parameters = [kind(*(state[f"chain{c}.{n}"] for n in kind._fields)) for c in chains]
-        rows = [{n: state[f"chain{c}.{n}"] for n in row_kind._fields} for c in chains]
-        self.held.scatter(rows, row_kind)
+        names = [f"chain{chain}" for chain in range(self.settings.n_chains)]
+        self.parameters = [
+            kind(*(state[f"{chain}.parameters.{name}"] for name in kind._fields)) for chain in names
+        ]
+        self.held.scatter(
+            [{name: state[f"{chain}.rows.{name}"] for name in row_kind._fields} for chain in names]
+        )
 
     def posterior(self, coords):
         groups = posterior_groups(self.recorder, self.rows.named_moments())
@@ -173,7 +177,7 @@ class _Run:
 
     def _check_names(self):
         known = self.model.describe_rows(self.held.shards[0], self.held.states[0][0])
-        unknown = sorted({*self.settings.keep} - {*known})
+        unknown = sorted({*self.settings.keep} - ({*known} - {*self.model.parameter_type._fields}))
         if unknown:
             raise ValueError(
                 f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
@@ -183,7 +187,7 @@ class _Run:
         for chain, (total, key) in enumerate(zip(statistics, keys)):
             where = f"in sweep {self.sweep} of chain {chain}"
             try:
-                parameters = self.model.draw_parameters(total, key)
+                parameters = self.model.draw_parameters(self.parameters[chain], total, key)
             except (ValueError, np.linalg.LinAlgError) as error:
                 raise FloatingPointError(
                     f"the parameters could not be drawn {where} ({error}); try a stronger prior"

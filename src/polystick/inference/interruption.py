@@ -2,7 +2,8 @@
 
 import signal
 import threading
-import warnings
+
+from polystick.validation import warn_user
 
 
 class Interruption:
@@ -32,10 +33,12 @@ class Interruption:
 
 def report_interruption(run, saver):
     """Save the run and say what is kept; raise if that is nothing."""
+    saved = ""
     if saver:
         run.save(saver)
+        saved = f"; it is saved in {saver.folder}, go on with resume=True"
     if run.kept() is None:
-        raise KeyboardInterrupt(f"interrupted after sweep {run.sweep}, before anything was kept")
-    warnings.warn(
-        f"interrupted after sweep {run.sweep}; {run.kept()}", RuntimeWarning, stacklevel=4
-    )
+        raise KeyboardInterrupt(
+            f"interrupted after sweep {run.sweep}, before there was anything to keep{saved}"
+        )
+    warn_user(f"interrupted after sweep {run.sweep}; {run.kept()}{saved}")

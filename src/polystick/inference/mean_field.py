@@ -2,11 +2,11 @@
 
 What the schedule asks of a model, besides `dims` and `describe_rows`' names:
 
-    initial_factor()                        -> factor of the parameters (a dataclass of arrays)
+    initial_factor(key)                     -> factor of the parameters (a dataclass of arrays)
     expect(factor)                          -> prior: what the local steps of one sweep share
     initial_row_factors(prior, shard)       -> row factors (a named tuple of arrays, rows first)
     update_rows(prior, shard, rows, key)    -> (row factors, expected statistics)     local step
-    update_factor(statistics)               -> factor                                 global step
+    update_factor(factor, statistics)       -> factor                                 global step
     elbo(factor, statistics)                -> the bound at the factor the statistics were made with
     draw_from_factor(factor, key)           -> parameters
     draw_described_rows(prior, shard, rows) -> name -> array (draw, rows, ...), from the row factors
@@ -15,7 +15,6 @@ Each step raises the bound or leaves it; both are deterministic.
 """
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,7 +28,7 @@ from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
 from polystick.inference.recorder import Recorder, posterior_groups, thinned_axes
 from polystick.keys import Key
-from polystick.validation import check_integer, check_positive
+from polystick.validation import check_integer, check_positive, warn_user
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class _Run:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.held = execution.hold(shards)
         self.n_rows = sum(len(shard.rows) for shard in shards)
-        self.factor = model.initial_factor()
+        self.factor = model.initial_factor(Key(seed))
         self.elbo: list[float] = []
         prior = model.expect(self.factor)
         self.held.states = [[model.initial_row_factors(prior, shard) for shard in shards]]
@@ -105,7 +104,7 @@ class _Run:
                 f"the bound is not finite after sweep {self.sweep}; try a stronger prior"
             )
         try:
-            self.factor = self.model.update_factor(statistics)
+            self.factor = self.model.update_factor(self.factor, statistics)
         except (ValueError, np.linalg.LinAlgError) as error:
             raise FloatingPointError(
                 f"the factor of the parameters broke down in sweep {self.sweep} ({error}); "
@@ -145,7 +144,7 @@ class _Run:
         self.factor = dataclasses.replace(self.factor, **factor)
         row_kind = type(self.held.states[0][0])
         rows = {name: state[f"rows.{name}"] for name in row_kind._fields}
-        self.held.scatter([rows], row_kind)
+        self.held.scatter([rows])
 
     def posterior(self, coords):
         recorder = Recorder(self.settings.n_draws, self.settings.max_bytes)
@@ -183,8 +182,7 @@ def _fields(factor):
 
 
 def _warn_not_converged(run):
-    warnings.warn(
+    warn_user(
         f"mean field did not converge after {run.sweep} sweeps; raise max_sweeps or tolerance",
         ConvergenceWarning,
-        stacklevel=3,
     )

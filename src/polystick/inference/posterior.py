@@ -43,6 +43,11 @@ class Posterior:
         tree.attrs.update({"polystick_format": FORMAT, **(attrs or {})})
         return cls(tree, factor)
 
+    def __repr__(self):
+        return (
+            f"<Posterior, {self.tree.attrs.get('inference')}: draws of {', '.join(self.names())}>"
+        )
+
     def __getitem__(self, name):
         """Return the draws of a variable as an array (chain, draw, ...)."""
         for group in ("posterior", "thinned"):
@@ -82,11 +87,23 @@ class Posterior:
 
     def running(self, name):
         """Return the running mean and standard deviation of a variable."""
-        return tuple(self.tree["running"][f"{name}_{what}"].values for what in ("mean", "sd"))
+        kept = self.tree["running"].data_vars if "running" in self.tree.children else {}
+        if f"{name}_mean" not in kept:
+            known = ", ".join(
+                str(n).removesuffix("_mean") for n in kept if str(n).endswith("_mean")
+            )
+            raise KeyError(
+                f"{name!r} has no running moments; there are those of {known or 'nothing'}"
+            )
+        return tuple(kept[f"{name}_{what}"].values for what in ("mean", "sd"))
 
     @property
     def log_likelihood(self):
         """Log likelihood of the data at each draw, (chain, draw)."""
+        if "sample_stats" not in self.tree.children:
+            raise KeyError(
+                "a mean-field fit has no log likelihood of draws, but a bound: see summary()"
+            )
         return self.tree["sample_stats"]["log_likelihood"].values
 
     def to_arviz(self):
@@ -186,7 +203,7 @@ def _axes(group, name, n_axes, dims):
         "thinned": ("chain", f"draw_of_{name}"),
         "optimisation": ("sweep",),
     }.get(group, ())
-    base = name.removesuffix("_mean").removesuffix("_sd") if group == "running" else name
+    base = name.rpartition("_")[0] if group == "running" else name
     rest = dims.get(base, tuple(f"{base}_axis_{i}" for i in range(n_axes - len(first))))
     return (*first, *rest)
 

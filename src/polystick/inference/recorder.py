@@ -149,20 +149,22 @@ class RowRecorder:
         return named_moments(self.moments())
 
     def state(self):
-        return {
-            f"rows.{field}.{name}": np.asarray(value)
-            for name, running in self.moments().items()
-            for field, value in running._asdict().items()
-        }
+        arrays = {}
+        for name, running in self.moments().items():
+            for field, value in running._asdict().items():
+                arrays[f"rows.{field}.{name}"] = np.asarray(value)
+            lengths = [len(block[name].mean) for block in self.blocks]
+            arrays[f"rows.stops.{name}"] = np.cumsum(lengths)[:-1]
+        return arrays
 
-    def restore(self, arrays, stops):
+    def restore(self, arrays):
         names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.n_added.")]
         for name in names:
-            count = int(arrays[f"rows.n_added.{name}"])
+            n_added, stops = int(arrays[f"rows.n_added.{name}"]), arrays[f"rows.stops.{name}"]
             means = np.split(arrays[f"rows.mean.{name}"], stops)
             squares = np.split(arrays[f"rows.squares.{name}"], stops)
             for block, mean, square in zip(self.blocks, means, squares):
-                block[name] = Running(count, mean, square)
+                block[name] = Running(n_added, mean, square)
 
 
 def named_moments(running):

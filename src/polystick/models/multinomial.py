@@ -136,7 +136,7 @@ class CorrelatedCounts:
         value = shard.log_coefficient + splits_kernels.log_likelihood(*splits, psi)
         return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
 
-    def draw_parameters(self, statistics, key):
+    def draw_parameters(self, parameters, statistics, key):
         """mean, cov | psi."""
         posterior = self.prior.posterior(*statistics[:3])
         return Parameters(*posterior.draw(key.generator("parameters"))[:2])
@@ -149,7 +149,7 @@ class CorrelatedCounts:
 
     # mean field
 
-    def initial_factor(self):
+    def initial_factor(self, key):
         return self.prior
 
     def expect(self, factor):
@@ -181,7 +181,7 @@ class CorrelatedCounts:
         value = shard.log_coefficient + likelihood.sum() + gaussian
         return RowFactors(mean, variance), Statistics(len(mean), mean.sum(axis=0), outer, value)
 
-    def update_factor(self, statistics):
+    def update_factor(self, factor, statistics):
         """q(mean, cov)."""
         return self.prior.posterior(*statistics[:3])
 
