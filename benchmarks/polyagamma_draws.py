@@ -43,7 +43,9 @@ def compare(case, b, z, target=None):
     rng = np.random.default_rng(1)
     h, tilt = b[b > 0].astype(float), z[b > 0]
     ours, theirs = in_turns(
-        lambda: draw_ours(b, z), lambda: peer.random_polyagamma(h, tilt, random_state=rng)
+        lambda: draw_ours(b, z),
+        lambda: peer.random_polyagamma(h, tilt, random_state=rng),
+        repeats=25,
     )
     return record(case, ours / h.size, theirs / h.size, target, unit="ns")
 
