@@ -61,7 +61,7 @@ def compare_threads(b, z, target=1.8, n_blocks=16):
                 for pool in (two, one)
             ),
             clock=WALL,
-            repeats=40,
+            repeats=150,
         )
     n_draws = np.count_nonzero(b)
     return record("mix, 2 threads against 1", pair / n_draws, single / n_draws, target, unit="ns")

@@ -29,9 +29,3 @@ class Moments(NamedTuple):
     def second(self):
         """Return E[psi^2], (n, k)."""
         return self.mean**2 + self.variance
-
-    @property
-    def entropy(self):
-        """Return the sum of the rows' entropies."""
-        n, k = self.mean.shape
-        return 0.5 * (n * k * (1.0 + np.log(2.0 * np.pi)) - self.log_det.sum())

@@ -169,9 +169,8 @@ class CorrelatedCounts:
         moments = normal.moments(augmentation.expected_potential(splits, tilt))
         mean, variance = moments.mean, moments.variance
         outer = mean.T @ mean + moments.cov_sum
-        tilt = np.sqrt(mean**2 + variance)
-        likelihood = augmentation.kappa(splits) * mean
-        likelihood = likelihood - splits.trials * augmentation.log_two_cosh(tilt)
+        log_cosh = augmentation.log_two_cosh(np.sqrt(moments.second))
+        likelihood = augmentation.kappa(splits) * mean - splits.trials * log_cosh
         gaussian = (
             len(mean) * (constant + 0.5 * self.n_sticks)
             + normal.linear @ mean.sum(axis=0)
