@@ -77,8 +77,9 @@ def main(n_simulations):
 Written by `tools/report_calibration.py`: {n_simulations} data sets a line, drawn from the model's own law
 (K = 4 categories), each fitted by both schedules. A cell is the share of true values inside central
 {LEVEL:.0%} intervals, with its standard error. Exact intervals cover {LEVEL:.2f}; mean field, which forgets
-how psi and its law depend on each other, covers less, and far less where rows have few counts. That Gibbs
-is calibrated is also a test (`make slow`).
+how psi and its law depend on each other, covers less, and far less where rows have few counts. Gibbs has
+one chain of 300 correlated draws here, so the ends of its intervals are uncertain too; that it is calibrated
+is a test (`make slow`).
 
 {table(n_simulations)}
 """
