@@ -169,7 +169,7 @@ import time
 x = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 Gibbs(60, 20, n_chains=2, keep=("square",)).run(
     Toy(), Toy().shards(x), seed=3, checkpoint=sys.argv[1], resume=True, every=0.0,
-    progress=lambda p: print(p.sweep, flush=True) or time.sleep(0.002))
+    progress=lambda p: print(p.sweep, flush=True) or time.sleep(0.02))
 """
 
 
