@@ -55,7 +55,7 @@ class Toy:
         ids = np.arange(len(x), dtype=np.uint64) if ids is None else ids
         return [Shard(ids[i : i + BLOCK], x[i : i + BLOCK]) for i in range(0, len(x), BLOCK)]
 
-    def initial_parameters(self, key):
+    def initial_parameters(self, shards, key):
         return Parameters(key.generator("start").standard_normal(1))
 
     def prepare(self, parameters):
@@ -71,7 +71,7 @@ class Toy:
             z = np.where(shard.rows == self.poison, np.nan, z)
         return Rows(z), Statistics(len(z), z.sum(), -0.5 * np.square(shard.x - z).sum())
 
-    def draw_parameters(self, parameters, statistics, key):
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         n = statistics.n_rows + 1
         e = key.generator("theta").standard_normal(1)
         return Parameters(statistics.total / n + e / np.sqrt(n))
@@ -82,7 +82,7 @@ class Toy:
     def describe_rows(self, shard, rows):
         return {"level": rows.z, "square": rows.z**2}
 
-    def initial_factor(self, key):
+    def initial_factor(self, shards, key):
         return Factor()
 
     def expect(self, factor):
@@ -100,6 +100,14 @@ class Toy:
         n = statistics.n_rows + 1
         return Factor(statistics.total / n, 1 / n)
 
+    def scale(self, statistics, by):
+        return Statistics(*(by * part for part in statistics))
+
+    def blend(self, factor, other, rate):
+        precision = (1 - rate) / factor.variance + rate / other.variance
+        linear = (1 - rate) * factor.mean / factor.variance + rate * other.mean / other.variance
+        return Factor(linear / precision, 1 / precision)
+
     def elbo(self, factor, statistics):
         prior = -0.5 * (factor.mean**2 + factor.variance - np.log(factor.variance))
         return statistics.value + prior
@@ -111,6 +119,36 @@ class Toy:
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         e = np.linspace(-2, 2, n_draws)[:, None]
         return {"level": rows.mean + e * np.sqrt(0.5)}
+
+
+@dataclass(frozen=True)
+class NestedFactor:
+    law: Factor
+    n_rows: float
+
+
+class NestedToy(Toy):
+    """The same model with a factor in two parts, one of which is a law."""
+
+    def initial_factor(self, shards, key):
+        return NestedFactor(super().initial_factor(shards, key), 0.0)
+
+    def expect(self, factor):
+        return super().expect(factor.law)
+
+    def update_factor(self, factor, statistics):
+        law = super().update_factor(factor.law, statistics)
+        return NestedFactor(law, statistics.n_rows)
+
+    def blend(self, factor, other, rate):
+        n_rows = (1 - rate) * factor.n_rows + rate * other.n_rows
+        return NestedFactor(super().blend(factor.law, other.law, rate), n_rows)
+
+    def elbo(self, factor, statistics):
+        return super().elbo(factor.law, statistics)
+
+    def draw_from_factor(self, factor, key):
+        return super().draw_from_factor(factor.law, key)
 
 
 def exact_posterior(x):

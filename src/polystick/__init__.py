@@ -9,11 +9,13 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "CorrelatedMultinomial": "estimators.multinomial",
+    "CorrelatedTopicModel": "estimators.topics",
     "Decomposition": "decomposition",
     "Gibbs": "inference.gibbs",
     "MeanField": "inference.mean_field",
     "NormalInverseWishart": "conjugate",
     "Posterior": "inference.posterior",
+    "StochasticVI": "inference.stochastic",
     "datasets": None,
     "decompose": "decomposition",
     "plots": None,

@@ -1,16 +1,103 @@
 """Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
 
 import numpy as np
+import pandas as pd
 from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
+from polystick import layout
 
-def correlation(matrix, ax=None):
+__all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
+
+# Okabe and Ito (2008): told apart by colour-blind readers too; the yellow is too pale for lines
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#8C6D31"]
+POSITIVE, NEGATIVE, OTHERS = "#0072B2", "#D55E00", "#B0B0B0"
+LINES = ["-", "--", "-.", ":"]
+
+
+def correlation(matrix, ax=None, cluster=True, label="correlation of log probabilities"):
     """Draw a correlation matrix (a DataFrame) as a heat map, with what belongs together side by side.
 
     Parameters
     ----------
-    matrix : DataFrame (K, K)
+    matrix : DataFrame (K, K), or an array
+    ax : matplotlib axes or None
+    cluster : bool
+        Whether to bring the rows into the order of a hierarchical clustering; else they stay.
+    label : str, what the colours mean
+
+    Returns
+    -------
+    axes
+    """
+    import matplotlib.pyplot as plt
+
+    matrix = pd.DataFrame(matrix)
+    values = _check_correlation(matrix)
+    order = _order(values) if cluster else np.arange(len(values))
+    ordered = matrix.iloc[order, order]
+    if ax is None:
+        side = min(3.5 + 0.2 * len(ordered), 8.5)
+        _, ax = plt.subplots(figsize=(side + 1, side), layout="constrained")
+    image = ax.imshow(ordered, cmap="RdBu_r", vmin=-1, vmax=1)
+    # labels beside the picture take up to a third of it
+    size, step = _fit_labels(0.7 * min(_points(ax)) / len(ordered))
+    ticks = range(0, len(ordered), step)
+    ax.set_xticks(ticks, ordered.columns[::step], rotation=90, fontsize=size)
+    ax.set_yticks(ticks, ordered.index[::step], fontsize=size)
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
+    return ax
+
+
+def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
+    """Draw topics as a graph whose edges are the correlations beyond a threshold.
+
+    Parameters
+    ----------
+    correlation : (T, T) array or DataFrame
+    labels : sequence of T strings, or None for the names of the DataFrame
+        A few top words; commas become line breaks, for compact labels find room more easily.
+    sizes : (T,) non-negative or None
+        The share of each topic, shown as the area of its node.
+    threshold : float from 0 to 1, of the absolute value
+    ax : matplotlib axes or None
+
+    Returns
+    -------
+    axes : edges are two line collections, positive (solid) and negative (dashed); nodes a scatter
+    """
+    import matplotlib.pyplot as plt
+
+    frame = pd.DataFrame(correlation)
+    values = _check_correlation(frame)
+    labels = _check_labels(frame.index if labels is None else labels, len(values), "topics")
+    sizes = np.full(len(values), 1 / len(values)) if sizes is None else _check_sizes(sizes, values)
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold must lie between 0 and 1; got {threshold}")
+    if ax is None:
+        figure, ax = plt.subplots(figsize=(8, 8) if len(values) > 12 else (6, 6))
+        figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.98)
+    texts = ["\n".join(part.strip() for part in label.split(",")) for label in labels]
+    font = float(np.clip(11 - len(values) / 12, 6, 10))
+    room = _points(ax) - [0, 30]  # the legend is below
+    diameters = np.sqrt(sizes / sizes.max()) * 0.5 * np.sqrt(room.prod() / len(values))
+    strong = np.where(np.abs(values) > threshold, values, 0.0)
+    at = layout.place(values, np.maximum(strong, 0)) * room
+    at = layout.separate(at, np.maximum(_text_boxes(texts, font), diameters[:, None]), room)
+    ax.set(xlim=(0, room[0]), ylim=(-30, room[1]), xticks=[], yticks=[], frame_on=False)
+    _draw_edges(ax, at, strong, threshold)
+    ax.scatter(*at.T, s=diameters**2, color="#D9D9D9", edgecolor="white", zorder=2)
+    for (x, y), text in zip(at, texts):
+        ax.text(x, y, text, ha="center", va="center", fontsize=font, linespacing=1.0, zorder=3)
+    return ax
+
+
+def topic_sizes(table, ax=None):
+    """Draw the share of each topic as a dot with its interval, the largest on top.
+
+    Parameters
+    ----------
+    table : DataFrame with the columns share, lower and upper; its index names the topics
     ax : matplotlib axes or None
 
     Returns
@@ -19,16 +106,175 @@ def correlation(matrix, ax=None):
     """
     import matplotlib.pyplot as plt
 
-    ordered = matrix.iloc[(order := _order(matrix.to_numpy())), order]
+    table = pd.DataFrame(table)
+    if missing := {"share", "lower", "upper"} - set(table.columns):
+        raise ValueError(
+            f"table must have the columns share, lower and upper; {sorted(missing)} is missing"
+        )
+    rows = table.sort_values("share", kind="stable")
+    share, lower, upper = (rows[name].to_numpy(float) for name in ("share", "lower", "upper"))
+    if not (len(rows) and np.all(lower <= share) and np.all(share <= upper)):
+        raise ValueError("table must have rows, each with lower <= share <= upper; got others")
     if ax is None:
-        side = 3.5 + 0.2 * len(ordered)
-        _, ax = plt.subplots(figsize=(side + 1, side), layout="constrained")
-    image = ax.imshow(ordered, cmap="RdBu_r", vmin=-1, vmax=1)
-    ticks = range(len(ordered))
-    ax.set_xticks(ticks, ordered.columns, rotation=90)
-    ax.set_yticks(ticks, ordered.index)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="correlation of log probabilities")
+        height = min(1.2 + 0.25 * len(rows), 9)
+        _, ax = plt.subplots(figsize=(7, height), layout="constrained")
+    places = np.arange(len(rows))
+    ax.hlines(places, 100 * lower, 100 * upper, color=OTHERS, linewidth=2.5)
+    ax.plot(100 * share, places, "o", color=POSITIVE, markersize=4)
+    size, step = _fit_labels(0.9 * _points(ax)[1] / len(rows))
+    ax.set_yticks(places[::-step], rows.index[::-step].astype(str), fontsize=size)
+    ax.set(xlabel="share of tokens (%)", xlim=(0, None), ylim=(-0.7, len(rows) - 0.3))
+    ax.grid(axis="x", alpha=0.3)
     return ax
+
+
+def trace(values, burn=None, label="log likelihood", ax=None):
+    """Draw a quantity along the sweeps, a line per chain.
+
+    Parameters
+    ----------
+    values : (n_draws,) or (n_chains, n_draws)
+    burn : int or None
+        The first draws, which are not used, are shaded.
+    label : str, what the values are
+    ax : matplotlib axes or None
+
+    Returns
+    -------
+    axes
+    """
+    import matplotlib.pyplot as plt
+
+    values = np.atleast_2d(np.asarray(values, float))
+    if values.ndim != 2 or not values.size:
+        raise ValueError(
+            f"values must have shape (n_chains, n_draws), not empty; got {values.shape}"
+        )
+    if burn is not None and not 0 <= burn <= values.shape[1]:
+        raise ValueError(f"burn must lie between 0 and the {values.shape[1]} draws; got {burn}")
+    if ax is None:
+        _, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    sweeps = np.arange(1, values.shape[1] + 1)
+    for chain, line in enumerate(values):
+        ax.plot(sweeps, line, **_style(chain), linewidth=1, label=f"chain {chain}")
+    if burn:
+        ax.axvspan(0.5, burn + 0.5, color="0.9", zorder=0, label="burn-in")
+    if len(values) > 1 or burn:
+        ax.legend(fontsize="small", loc="lower right")
+    ax.set(xlabel="sweep", ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
+    ax.ticklabel_format(axis="y", useOffset=False)
+    return ax
+
+
+def shares_over_time(
+    times, shares, lower=None, upper=None, labels=None, *, n_shown=8, stacked=False, ax=None
+):
+    """Draw the shares of topics over time, as lines with bands or as stacked areas.
+
+    Parameters
+    ----------
+    times : (n_times,) numbers, dates or pandas periods, ascending
+    shares : (n_times, T) between 0 and 1, or a DataFrame; NaN leaves a gap in a line
+    lower, upper : (n_times, T) or None, the bands
+    labels : sequence of T strings, or None for the columns of a DataFrame
+    n_shown : int
+        The topics with the largest mean share that get a colour and a name; the others are thin grey
+        lines, or one grey area.
+    stacked : bool
+    ax : matplotlib axes or None
+
+    Returns
+    -------
+    axes
+    """
+    import matplotlib.pyplot as plt
+
+    frame = pd.DataFrame(shares)
+    times = times.to_timestamp() if hasattr(times, "to_timestamp") else times
+    times, shares = np.asarray(times), frame.to_numpy(float)
+    _check_times(times, shares, lower, upper, stacked)
+    labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1], "topics")
+    # beside the axes there is room in a figure of our own
+    where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if ax is None else {"loc": "best"}
+    if ax is None:
+        _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    order = np.argsort(-np.nanmean(shares, axis=0), kind="stable")
+    shown, others = order[:n_shown], order[n_shown:]
+    if stacked:
+        _draw_areas(ax, times, shares, labels, shown, others)
+    else:
+        _draw_lines(ax, times, shares, lower, upper, labels, shown)
+        for j in others:
+            label = f"{len(others)} others" if j == others[0] else None
+            ax.plot(times, 100 * shares[:, j], color=OTHERS, lw=0.6, zorder=1, label=label)
+    ax.set(ylabel="share of tokens (%)", ylim=(0, 100 if stacked else None))
+    ax.legend(reverse=stacked, fontsize="small", **where)  # from top to bottom as areas are
+    return ax
+
+
+def _draw_lines(ax, times, shares, lower, upper, labels, shown):
+    for place, j in enumerate(shown):
+        style = _style(place) | ({"marker": "."} if len(times) <= 40 else {})
+        ax.plot(times, 100 * shares[:, j], **style, linewidth=1.6, label=labels[j], zorder=3)
+        if lower is not None:
+            low, high = (100 * np.asarray(side, float)[:, j] for side in (lower, upper))
+            ax.fill_between(times, low, high, color=style["color"], alpha=0.2, lw=0, zorder=2)
+
+
+def _draw_areas(ax, times, shares, labels, shown, others):
+    areas, names = [shares[:, j] for j in shown[::-1]], [labels[j] for j in shown[::-1]]
+    colours = [_style(place)["color"] for place in range(len(shown))][::-1]
+    if len(others):
+        areas, names = [shares[:, others].sum(axis=1), *areas], [f"{len(others)} others", *names]
+        colours = [OTHERS, *colours]
+    ax.stackplot(times, 100 * np.array(areas), labels=names, colors=colours, ec="white", lw=0.4)
+
+
+def _draw_edges(ax, at, strong, threshold):
+    from matplotlib.collections import LineCollection
+
+    first, second = np.triu_indices(len(at), 1)
+    for sign, colour, style in ((1, POSITIVE, "solid"), (-1, NEGATIVE, "dashed")):
+        weights = sign * strong[first, second]
+        i, j, weights = first[weights > 0], second[weights > 0], weights[weights > 0]
+        name = f"correlation {'above ' if sign > 0 else 'below −'}{threshold:g}"
+        segments = np.stack([at[i], at[j]], axis=1)
+        ax.add_collection(
+            LineCollection(
+                segments,
+                linewidths=0.5 + 3.5 * weights,
+                colors=colour,
+                linestyles=style,
+                alpha=0.6,
+                zorder=1,
+            )
+        )
+        ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=f"{name} ({len(i)})")
+    ax.legend(loc="lower center", ncols=2, fontsize="small", frameon=False, borderaxespad=0)
+
+
+def _style(place):
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": LINES[place // len(COLOURS) % len(LINES)],
+    }
+
+
+def _points(ax):
+    """Return the width and height of axes in points, in which fonts are measured."""
+    extent = ax.get_window_extent()
+    return np.array([extent.width, extent.height]) * 72 / ax.figure.dpi
+
+
+def _fit_labels(points):
+    """Return the font size of labels that are so many points apart, and which to show: every so-manieth."""
+    return float(np.clip(0.85 * points, 5.5, 10)), max(1, int(np.ceil(5.5 / points)))
+
+
+def _text_boxes(texts, font):
+    lines = [text.split("\n") for text in texts]
+    widths = [0.62 * font * max(map(len, line)) + 6 for line in lines]
+    return np.column_stack([widths, [1.15 * font * len(line) + 6 for line in lines]])
 
 
 def _order(matrix):
@@ -36,3 +282,47 @@ def _order(matrix):
         return np.arange(len(matrix))
     distance = squareform(np.clip(1 - matrix, 0, 2), checks=False)
     return leaves_list(optimal_leaf_ordering(linkage(distance, "average"), distance))
+
+
+def _check_correlation(frame):
+    values = frame.to_numpy(float)
+    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
+        raise ValueError(f"a correlation matrix must be square, not empty; got {values.shape}")
+    if not (np.all(np.abs(values) <= 1 + 1e-6) and np.allclose(values, values.T, atol=1e-6)):
+        raise ValueError(
+            "a correlation matrix must be symmetric and lie between -1 and 1; got another: divide a "
+            "covariance by its standard deviations"
+        )
+    return values
+
+
+def _check_labels(labels, n, things):
+    labels = [str(label) for label in labels]
+    if len(labels) != n:
+        raise ValueError(f"labels must name the {n} {things}; got {len(labels)}")
+    return labels
+
+
+def _check_sizes(sizes, values):
+    sizes = np.asarray(sizes, float)
+    if sizes.shape != (len(values),) or not (np.all(sizes >= 0) and 0 < sizes.sum() < np.inf):
+        raise ValueError(
+            f"sizes must be {len(values)} finite shares, not negative nor all zero; got {sizes}"
+        )
+    return sizes
+
+
+def _check_times(times, shares, lower, upper, stacked):
+    if times.ndim != 1 or len(times) != len(shares) or not shares.size:
+        raise ValueError(
+            f"shares must have a row for each of the times; got {shares.shape} and {times.shape}"
+        )
+    if not np.all(times[1:] > times[:-1]):
+        raise ValueError(
+            "times must ascend, each once; got others: sort them and group what is equal"
+        )
+    if (lower is None) != (upper is None) or (stacked and lower is not None):
+        raise ValueError("bands need both lower and upper, and lines: stacked areas have none")
+    for side in (lower, upper):
+        if side is not None and np.shape(side) != shares.shape:
+            raise ValueError(f"bands must have the shape {shares.shape}; got {np.shape(side)}")

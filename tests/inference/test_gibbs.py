@@ -99,7 +99,7 @@ def test_draws_of_one_sweep_are_paired(n_draws, stride):
 
 def test_parameters_that_cannot_be_drawn_are_named():
     class Broken(Toy):
-        def draw_parameters(self, parameters, statistics, key):
+        def draw_parameters(self, parameters, statistics, key, ordered_map=map):
             raise np.linalg.LinAlgError("not positive definite")
 
     with pytest.raises(

@@ -2,14 +2,17 @@
 
 import os
 import signal
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from polystick.conjugate import NormalInverseWishart
 from polystick.inference.execution import Threads
+from polystick.inference.factors import flattened, rebuilt
 from polystick.inference.mean_field import MeanField
-from toy_model import Toy, exact_posterior
+from toy_model import Factor, NestedToy, Toy, exact_posterior
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 
@@ -77,3 +80,93 @@ def test_a_bound_that_is_not_finite_stops():
 
     with pytest.raises(FloatingPointError, match="bound is not finite after sweep 1"):
         run(model=Broken())
+
+
+# factors of several laws
+
+
+@dataclass(frozen=True)
+class Several:
+    normal: NormalInverseWishart
+    level: Factor
+    table: np.ndarray
+    n_seen: int
+
+
+def test_factors_of_several_laws_are_saved_by_dotted_names():
+    normal = NormalInverseWishart(np.arange(2.0), 3.0, np.eye(2) + 0.1, 5.5)
+    factor = Several(normal, Factor(0.3, 0.2), np.arange(6.0).reshape(2, 3), 7)
+    arrays = flattened(factor)
+    assert {"factor.normal.scale", "factor.level.mean", "factor.table", "factor.n_seen"} < {*arrays}
+    other = Several(NormalInverseWishart.weak([0, 0], 1), Factor(), np.zeros((2, 3)), 0)
+    found = rebuilt(other, arrays)
+    assert isinstance(found.normal, NormalInverseWishart)
+    assert found.level == factor.level
+    assert found.n_seen == 7
+    for name, value in flattened(found).items():
+        np.testing.assert_array_equal(value, arrays[name], strict=True)
+
+
+def test_a_factor_of_several_laws_resumes(tmp_path):
+    def stop(progress):
+        if progress.sweep == 4:
+            raise RuntimeError("pulled the plug")
+
+    model, folder = NestedToy(), tmp_path / "run"
+    with pytest.raises(RuntimeError):
+        run(model=model, checkpoint=folder, every=0.0, progress=stop)
+    resumed, whole = run(model=model, checkpoint=folder, resume=True), run(model=model)
+    assert flattened(resumed.factor) == flattened(whole.factor)
+    assert resumed.factor.law == run().factor
+
+
+def test_the_start_sees_the_data_and_the_seed():
+    seen = []
+
+    class Looking(Toy):
+        def initial_factor(self, shards, key):
+            seen.append((sum(len(shard.rows) for shard in shards), key))
+            return Factor(mean=key.generator("start").standard_normal())
+
+    one, three = run(model=Looking()), run(model=Looking(), execution=Threads(3))
+    assert seen == [(len(X), (11, 0))] * 2
+    assert one.factor == three.factor
+    first, cold = (p.tree["optimisation"]["elbo"].values[0] for p in (one, run()))
+    assert first != cold
+
+
+# draws
+
+
+class Describing(Toy):
+    """What is recorded is what the model says: an array, a number and a table."""
+
+    dims = {"level": (), "table": ("row", "column")}  # noqa: RUF012
+
+    def describe_parameters(self, parameters):
+        theta = parameters.theta
+        return {"theta": theta, "level": float(theta[0]), "table": np.tile(theta, (50, 20))}
+
+
+def test_draws_are_what_the_model_describes():
+    posterior = run(model=Describing())
+    assert posterior["level"].shape == (1, 5)
+    assert posterior["table"].shape == (1, 5, 50, 20)
+    np.testing.assert_array_equal(posterior["level"], posterior["theta"][..., 0])
+    np.testing.assert_array_equal(posterior["theta"], run()["theta"])
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "n_draws"), [(2**30, 1000), (4 * 100 * 1002 * 8, 100), (100_000, 32)]
+)
+def test_as_many_draws_as_fit(max_bytes, n_draws):
+    settings = MeanField(tolerance=1e-12, max_bytes=max_bytes)
+    posterior = run(settings, Describing())
+    assert posterior["level"].shape == (1, n_draws)
+    assert posterior.tree["posterior"].sizes["draw"] == n_draws
+
+
+def test_bad_numbers_of_draws():
+    for wrong, error in ((0, ValueError), (2.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="n_draws must be"):
+            MeanField(n_draws=wrong)

@@ -102,7 +102,7 @@ class ForgottenTilt(CorrelatedCounts):
 class TwiceCounted(CorrelatedCounts):
     """The global step counts each row twice."""
 
-    def draw_parameters(self, parameters, statistics, key):
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         doubled = type(statistics)(*(2 * part for part in statistics))
         return super().draw_parameters(parameters, doubled, key)
 

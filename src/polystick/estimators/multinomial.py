@@ -1,7 +1,5 @@
 """The face of correlated multinomials."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -10,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from polystick import scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.estimators.intervals import interval
 from polystick.inference.checkpoint import stored_seed
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
@@ -30,14 +29,6 @@ from polystick.validation import (
 _FEW = 5.0  # effective draws below which an importance estimate is not to be trusted
 _POINTS = 8  # proposals of a row for each posterior draw of the parameters
 _ROWS_AT_ONCE = 64  # each holds its proposals in memory
-
-
-class Interval(NamedTuple):
-    """A posterior mean with the ends of a central interval, as data frames."""
-
-    mean: pd.DataFrame
-    lower: pd.DataFrame
-    upper: pd.DataFrame
 
 
 class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -222,12 +213,12 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         """
         drawn = self._over_draws(n_draws, level, lambda log_pi: np.corrcoef(log_pi, rowvar=False))
         names = pd.Index(self.categories_)
-        return _interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
+        return interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
     def summary(self, *, level=0.9, n_draws=100):
         """Return a table of the categories: average share, its interval, and who goes with whom."""
         shares = self._over_draws(n_draws, level, lambda log_pi: np.exp(log_pi).mean(axis=0))
-        share = _interval(shares, level, lambda a: pd.Series(a, index=pd.Index(self.categories_)))
+        share = interval(shares, level, lambda a: pd.Series(a, index=pd.Index(self.categories_)))
         correlation = self.category_correlation(level=level, n_draws=n_draws).mean.to_numpy()
         others = correlation - 2 * np.eye(len(correlation))
         table = pd.DataFrame({"share": share.mean, "lower": share.lower, "upper": share.upper})
@@ -309,12 +300,6 @@ def stick_names(decomposition, names):
     """Name each split by the category it breaks off, or by its number in a tree."""
     first = decomposition.children[:, 0]
     return [names[c] if c >= 0 else f"node {i}" for i, c in enumerate(first)]
-
-
-def _interval(draws, level, frame):
-    tail = (1 - level) / 2
-    ends = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return Interval(frame(draws.mean(axis=0)), frame(ends[0]), frame(ends[1]))
 
 
 def _warn_if_few(worth):

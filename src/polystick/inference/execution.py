@@ -27,6 +27,28 @@ def add(left, right):
     return type(left)(*map(operator.add, left, right))
 
 
+class _Sum:
+    """A sum of statistics, in place once its arrays are its own: those of a block may be large."""
+
+    def __init__(self):
+        self.value, self._own = None, False
+
+    def add(self, statistics):
+        if self.value is None:
+            self.value = statistics
+        elif self._own:
+            self.value = type(statistics)(*map(_add_onto, self.value, statistics))
+        else:
+            self.value, self._own = add(self.value, statistics), True
+
+
+def _add_onto(left, right):
+    """Return left + right, written to left where that gives the same bits."""
+    if isinstance(left, np.ndarray) and left.dtype != np.result_type(left, right):
+        return left + right
+    return operator.iadd(left, right)
+
+
 class NotFinite(NamedTuple):
     """The first entry of a block's state that is not finite."""
 
@@ -54,12 +76,14 @@ class HeldRows:
         self.shards = shards
         self.states: list[list[Any]] = [[None] * len(shards) for _ in range(n_chains)]
 
-    def step(self, function, priors, keys):
+    def step(self, function, priors, keys, blocks=None):
         """Give each block its new state; return the summed statistics of each chain.
 
         function(prior, shard, state, key) -> (state, statistics)
+        blocks : numbers of the blocks to step, in the order of the sums; the others stay. None: all
         """
-        jobs = [(chain, i) for chain in range(len(priors)) for i in range(len(self.shards))]
+        blocks = range(len(self.shards)) if blocks is None else blocks
+        jobs = [(chain, i) for chain in range(len(priors)) for i in blocks]
 
         def work(job):
             chain, i = job
@@ -67,19 +91,19 @@ class HeldRows:
             state, statistics = function(priors[chain], shard, state, keys[chain])
             return state, statistics, find_not_finite(state, shard.rows)
 
-        totals: list[Any] = [None] * len(priors)
-        fresh: list[list[Any]] = [[] for _ in priors]
-        for (chain, _), (state, statistics, culprit) in zip(jobs, self._map(work, jobs)):
+        totals = [_Sum() for _ in priors]
+        fresh = [list(states) for states in self.states]
+        for (chain, i), (state, statistics, culprit) in zip(jobs, self._map(work, jobs)):
             if culprit is not None:
                 raise FloatingPointError(
                     f"{culprit.variable} of row {culprit.row} is not finite after sweep "
                     f"{keys[chain].sweep} of chain {chain}; look for a row with extreme counts, "
                     "or try a stronger prior"
                 )
-            fresh[chain].append(state)
-            totals[chain] = statistics if totals[chain] is None else add(totals[chain], statistics)
+            fresh[chain][i] = state
+            totals[chain].add(statistics)
         self.states = fresh
-        return totals
+        return [total.value for total in totals]
 
     def look(self, function):
         """Map function(shard, state), changing nothing; yield a list over chains for each block."""

@@ -4,16 +4,24 @@ All chains go in lock step, so that small data still fill the threads, and an in
 draws in each chain. What the schedule asks of a model:
 
     parameter_type                      -> the class of the parameters
-    initial_parameters(key)             -> parameters (a named tuple of arrays)
+    initial_parameters(shards, key)     -> parameters (a named tuple of arrays)
     prepare(parameters)                 -> prior: what the local steps of one sweep share
     initial_rows(prior, shard, key)     -> rows (a named tuple of arrays, rows first)
     draw_rows(prior, shard, rows, key)  -> (rows, statistics)            local step
-    draw_parameters(parameters, statistics, key) -> parameters           global step
+    draw_parameters(parameters, statistics, key, ordered_map) -> parameters      global step
     log_likelihood(statistics)          -> number
     describe_rows(shard, rows)          -> name -> array (rows, ...)
     dims                                -> name -> words for the axes
 
-A shard is a block of rows; its `rows` are their ids, which key their random streams.
+and, if it wants to:
+
+    describe_parameters(parameters)     -> name -> array, what is recorded of them
+    settle(parameters, statistics, key, n_burn, ordered_map) -> parameters       global step, while
+                                           sweep key.sweep of n_burn is one to forget
+    agree(list of parameters, key)      -> the same with common labels, after the last of those
+
+A shard is a block of rows; its `rows` are their ids, which key their random streams. `ordered_map` maps
+a function over the threads, with results in order.
 """
 
 from dataclasses import dataclass
@@ -22,6 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from polystick.inference.checkpoint import fingerprint, open_checkpoint
+from polystick.inference.description import described
 from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
@@ -100,9 +109,12 @@ class _Run:
     def __init__(self, settings, model, shards, seed, execution):
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.held = execution.hold(shards, settings.n_chains)
+        self.ordered_map = execution.map
         self.recorder = Recorder(settings.n_draws, settings.max_bytes)
         self.rows = RowRecorder(len(shards))
-        self.parameters = [model.initial_parameters(key) for key in self._keys()]
+        self.parameters = list(
+            execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
+        )
         self.held.step(self._initial_rows, self._priors(), self._keys())
         self.log_likelihood = np.zeros(settings.n_chains)
         self._check_names()
@@ -113,6 +125,8 @@ class _Run:
         keys = self._keys()
         statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
         self._draw_parameters(statistics, keys)
+        if self.sweep == self.settings.n_burn and hasattr(self.model, "agree"):
+            self.parameters = self.model.agree(self.parameters, keys[0])
         self.log_likelihood = np.array([self.model.log_likelihood(s) for s in statistics])
         kept = self.sweep - self.settings.n_burn
         if kept > 0 and kept % self.settings.thin == 0:
@@ -187,7 +201,7 @@ class _Run:
         for chain, (total, key) in enumerate(zip(statistics, keys)):
             where = f"in sweep {self.sweep} of chain {chain}"
             try:
-                parameters = self.model.draw_parameters(self.parameters[chain], total, key)
+                parameters = self._global_step(self.parameters[chain], total, key)
             except (ValueError, np.linalg.LinAlgError) as error:
                 raise FloatingPointError(
                     f"the parameters could not be drawn {where} ({error}); try a stronger prior"
@@ -200,11 +214,15 @@ class _Run:
                 )
             self.parameters[chain] = parameters
 
+    def _global_step(self, parameters, statistics, key):
+        if self.sweep <= self.settings.n_burn and hasattr(self.model, "settle"):
+            n_burn = self.settings.n_burn
+            return self.model.settle(parameters, statistics, key, n_burn, self.ordered_map)
+        return self.model.draw_parameters(parameters, statistics, key, self.ordered_map)
+
     def _record(self):
-        values = {
-            name: np.stack([getattr(p, name) for p in self.parameters])
-            for name in self.model.parameter_type._fields
-        }
+        chains = [described(self.model, parameters) for parameters in self.parameters]
+        values = {name: np.stack([c[name] for c in chains]) for name in chains[0]}
         kept = []
         described = self.held.look(self.model.describe_rows)
         for block, over_chains in enumerate(described):

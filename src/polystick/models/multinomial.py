@@ -115,7 +115,7 @@ class CorrelatedCounts:
 
     # Gibbs
 
-    def initial_parameters(self, key):
+    def initial_parameters(self, shards, key):
         """Start from the prior, so that chains start apart."""
         return Parameters(*self.prior.draw(key.generator("start"))[:2])
 
@@ -136,7 +136,7 @@ class CorrelatedCounts:
         value = shard.log_coefficient + splits_kernels.log_likelihood(*splits, psi)
         return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
 
-    def draw_parameters(self, parameters, statistics, key):
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi."""
         posterior = self.prior.posterior(*statistics[:3])
         return Parameters(*posterior.draw(key.generator("parameters"))[:2])
@@ -149,7 +149,7 @@ class CorrelatedCounts:
 
     # mean field
 
-    def initial_factor(self, key):
+    def initial_factor(self, shards, key):
         return self.prior
 
     def expect(self, factor):
@@ -183,6 +183,13 @@ class CorrelatedCounts:
     def update_factor(self, factor, statistics):
         """q(mean, cov)."""
         return self.prior.posterior(*statistics[:3])
+
+    def scale(self, statistics, by):
+        """Return what `by` times as many rows like these would give."""
+        return Statistics(*(by * part for part in statistics))
+
+    def blend(self, factor, other, rate):
+        return factor.blend(other, rate)
 
     def elbo(self, factor, statistics):
         return statistics.value - factor.kl(self.prior)

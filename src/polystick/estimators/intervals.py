@@ -1,0 +1,21 @@
+"""Posterior means with central intervals, as tables."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+
+class Interval(NamedTuple):
+    """A posterior mean with the ends of a central interval, as data frames."""
+
+    mean: pd.DataFrame
+    lower: pd.DataFrame
+    upper: pd.DataFrame
+
+
+def interval(draws, level, frame):
+    """Return the mean and the interval of draws (draw, ...), each made a table by `frame`."""
+    tail = (1 - level) / 2
+    ends = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return Interval(frame(draws.mean(axis=0)), frame(ends[0]), frame(ends[1]))

@@ -1,0 +1,293 @@
+"""The face that all topic models share."""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from polystick import scores
+from polystick.estimators.intervals import interval
+from polystick.inference.checkpoint import stored_seed
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.gibbs import Gibbs
+from polystick.models import folding
+from polystick.validation import (
+    all_or_nothing,
+    category_names,
+    check_counts,
+    check_inference,
+    check_integer,
+    check_level,
+    check_positive,
+    check_running,
+    check_seed,
+    warn_user,
+)
+
+_DOCUMENTS_AT_ONCE = 64  # of new ones
+_STATES = 32  # posterior states that new documents meet
+
+
+class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """What all topic models offer; a subclass says how to make its model."""
+
+    def _make_model(self, counts):
+        raise NotImplementedError
+
+    def _default_inference(self):
+        return Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
+
+    def fit(self, X, y=None, *, resume=False):
+        """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V)
+            A row without words is kept: its shares are what the other documents say.
+        y : ignored
+        resume : bool
+            Go on with the run in the checkpoint folder, if there is one.
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self):
+            return self._fit(X, resume)
+
+    def _fit(self, X, resume):
+        inference = self._inference()
+        seed = check_seed(self._seed(resume))
+        counts = self._start(X, inference)
+        model = self._make_model(counts)
+        self.stream_ = None
+        posterior = inference.run(
+            model,
+            self._shards(model, inference, counts, seed),
+            seed=seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=resume,
+            coords=self._coords(),
+        )
+        return self._finish(model, inference, posterior, seed)
+
+    def _inference(self):
+        check_running(self.n_jobs, self.progress, self.checkpoint)
+        given = self.inference
+        return check_inference(self._default_inference() if given is None else given)
+
+    def _start(self, X, inference):
+        """Check what came in, and return it as a CSR matrix."""
+        check_integer("n_topics", self.n_topics, at_least=2)
+        check_positive("topic_concentration", self.topic_concentration)
+        counts = self._read(X, inference, reset=True)
+        self.words_ = category_names(X, counts.shape[1])
+        if counts.sum() < self.n_topics:
+            raise ValueError(
+                f"n_topics must not exceed the number of tokens; got {self.n_topics} topics for "
+                f"{counts.sum():g} tokens; ask for fewer topics"
+            )
+        self.seen_ = np.asarray(counts.sum(axis=0)).ravel() > 0
+        return counts
+
+    def _finish(self, model, inference, posterior, seed):
+        self.model_, self.inference_, self.posterior_, self.seed_ = (
+            model,
+            inference,
+            posterior,
+            seed,
+        )
+        self.n_iter_ = posterior.tree.attrs["n_sweeps"]
+        self.topics_ = posterior.flat("topics").mean(axis=0, dtype=np.float64)
+        self._n_features_out = self.n_topics
+        return self
+
+    def _read(self, X, inference, *, reset):
+        return scipy.sparse.csr_array(
+            check_counts(self, X, reset=reset, whole=inference.needs_whole_counts)
+        )
+
+    def _shards(self, model, inference, counts, seed):
+        """Cut the documents into blocks; stochastic schedules want them in random order."""
+        size = getattr(inference, "rows_per_block", None)
+        if size is None:
+            return model.shards(counts)
+        order = np.random.default_rng(seed % 2**63).permutation(counts.shape[0])
+        return model.shards(counts[order], size, ids=order.astype(np.uint64))
+
+    # new documents
+
+    def transform(self, X, *, return_draws=False, return_std=False, n_states=_STATES):
+        """Return the posterior mean of each document's shares of topics, (n, T).
+
+        Shares are drawn given the words, under posterior states of the topics: exact sampling with fixed
+        topics, so a new document does not change them. A document's result depends on its words alone.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V)
+        return_draws : bool
+            Also return draws (n_states, n, T), one under each posterior state.
+        return_std : bool
+            Also return posterior standard deviations (n, T), estimated from those draws.
+        n_states : int
+            Posterior states to average over.
+        """
+        means, draws = self._fold(self._check(X), n_states)
+        result = [means.mean(axis=0), *([draws] if return_draws else [])]
+        result += [draws.std(axis=0)] if return_std else []
+        return tuple(result) if len(result) > 1 else result[0]
+
+    def score_samples(self, X, *, method="completion", observed=0.5, per="token",
+                      coefficient=False, n_states=_STATES):  # fmt: skip
+        """Return the log probability of each document's words, (n,), in nats.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V)
+        method : "completion" or "held_out"
+            "completion" shows the model a part of each document's tokens, picked at random, and scores the
+            rest. "held_out" scores whole documents: annealed importance sampling, unbiased for each
+            document's probability under each posterior state.
+        observed : float
+            Share of the tokens that "completion" shows.
+        per : "token" or "document"
+            Whether "completion" averages the probability of each token over posterior states, or that of all
+            scored tokens of a document together (which needs many more states).
+        coefficient : bool
+            Whether to count the multinomial coefficient in.
+        n_states : int
+            Posterior states to average over.
+        """
+        counts = self._check(X)
+        if method == "completion":
+            shown, rest = scores.split_words(counts, observed, self.seed_)
+            means, draws = self._fold(shown, n_states)
+            shares = means if per == "token" else draws
+            topics = (topics for *_, topics in self._states(n_states))
+            return scores.completion(shares, topics, rest, per=per, coefficient=coefficient)
+        if method != "held_out":
+            raise ValueError(f"method must be 'completion' or 'held_out'; got {method!r}")
+        values = scores.log_mean_exp(self._anneal(counts, n_states), axis=0)
+        return values + scores.log_coefficients(counts) if coefficient else values
+
+    def score(self, X, y=None, *, method="completion", observed=0.5, **options):
+        """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
+        counts = self._check(X)
+        values = self.score_samples(X, method=method, observed=observed, **options)
+        if method == "completion":
+            counts = scores.split_words(counts, observed, self.seed_)[1]
+        return scores.per_count(values, counts)
+
+    def perplexity(self, X, **options):
+        """Return exp(-score): as if so many words were equally likely; smaller is better."""
+        return float(np.exp(-self.score(X, **options)))
+
+    def _fold(self, counts, n_states):
+        """Return means and draws (states, n, T) of the documents' shares."""
+        parts = self._map_new(
+            counts,
+            n_states,
+            lambda priors, shard: list(folding.fold_in(self.model_, priors, shard, self.seed_)),
+        )
+        means, draws = zip(*[zip(*part) for part in parts])
+        return tuple(
+            np.concatenate([np.stack(p) for p in values], axis=1) for values in (means, draws)
+        )
+
+    def _anneal(self, counts, n_states):
+        parts = self._map_new(
+            counts,
+            n_states,
+            lambda priors, shard: folding.annealed_log_weights(
+                self.model_, priors, shard, self.seed_
+            ),
+        )
+        return np.concatenate(parts, axis=1)
+
+    def _map_new(self, counts, n_states, work):
+        """Map work(priors, shard) over blocks of new documents."""
+        check_integer("n_states", n_states, at_least=1)
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            names = self.model_.fold_names
+            priors = [
+                self.model_.fold_prior(dict(zip(names, state))) for state in self._states(n_states)
+            ]
+            shards = self.model_.shards(counts, _DOCUMENTS_AT_ONCE, folding.content_ids(counts))
+            return list(execution.map(lambda shard: work(priors, shard), shards))
+
+    def _states(self, n_states):
+        return self.posterior_.spread(self.model_.fold_names, n_states)
+
+    def _check(self, X):
+        check_is_fitted(self)
+        check_running(self.n_jobs, self.progress, self.checkpoint)
+        counts = scipy.sparse.csr_array(check_counts(self, X, reset=False, whole=True))
+        unseen = np.isin(counts.indices, np.flatnonzero(~self.seen_))
+        if unseen.any():
+            warn_user(
+                f"{counts.data[unseen].sum()} tokens of {len(np.unique(counts.indices[unseen]))} words that "
+                "were never seen in fit are ignored"
+            )
+            counts.data[unseen] = 0
+            counts.eliminate_zeros()
+        return counts
+
+    # what was learned
+
+    def topics(self, n_words=10, *, words=None):
+        """Return a table of the topics, largest first: share of the tokens, and the likeliest words.
+
+        Parameters
+        ----------
+        n_words : int
+        words : sequence of V names, optional
+            Where the data had none, such as ``vectorizer.get_feature_names_out()``.
+        """
+        check_is_fitted(self)
+        check_integer("n_words", n_words, at_least=1)
+        names = self.words_ if words is None else self._check_words(words)
+        best = np.argsort(-self.topics_, axis=1, kind="stable")[:, :n_words]
+        table = pd.DataFrame(names[best], columns=pd.RangeIndex(1, best.shape[1] + 1))
+        table.insert(0, "share", self.posterior_.flat("share").mean(axis=0))
+        table.index.name = "topic"
+        return table.sort_values("share", ascending=False)
+
+    def topic_sizes(self, *, level=0.9):
+        """Return the share of each topic in the tokens, with a central interval, largest first."""
+        check_is_fitted(self)
+        check_level(level)
+        found = interval(self.posterior_.flat("share"), level, pd.Series)
+        table = pd.DataFrame({"share": found.mean, "lower": found.lower, "upper": found.upper})
+        table.index.name = "topic"
+        return table.sort_values("share", ascending=False)
+
+    def _check_words(self, words):
+        names = np.asarray(words, dtype=object)
+        if names.shape != (self.n_features_in_,):
+            raise ValueError(
+                f"words must be {self.n_features_in_} names, one for each column; got shape {names.shape}"
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(
+                "words must differ; got a vocabulary with doubled names; join their columns"
+            )
+        return names
+
+    def _coords(self):
+        return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
+
+    def _seed(self, resume):
+        """Take the seed of the run that is resumed, where none was asked for."""
+        if resume and self.random_state is None and self.checkpoint is not None:
+            return stored_seed(self.checkpoint)
+        return self.random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags

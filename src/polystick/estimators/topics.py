@@ -1,0 +1,162 @@
+"""The face of correlated topics."""
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import decompose
+from polystick.estimators.intervals import interval
+from polystick.estimators.topic_face import TopicEstimator
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.stochastic import StochasticVI
+from polystick.models.topics import CorrelatedTopics
+from polystick.validation import (
+    all_or_nothing,
+    check_integer,
+    check_level,
+    check_prior,
+    check_seed,
+)
+
+_POPULATION_DRAWS = 100
+
+
+class CorrelatedTopicModel(TopicEstimator):
+    """Topics of documents, whose shares rise and fall together.
+
+    Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
+    have a Gaussian law over documents, with a mean and a covariance that are learned.
+
+    Parameters
+    ----------
+    n_topics : int
+    topic_concentration : float
+        Dirichlet prior of each topic's words: the smaller, the fewer words a topic has.
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="given"
+        How topics become binary splits. With "given", sticks are broken off in the order of the topics, and
+        while burning in topics are renamed so that the largest comes first.
+    prior : NormalInverseWishart or None
+        Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
+        Dirichlet distribution of shares would be.
+    inference : Gibbs, MeanField, StochasticVI or None
+        The schedule with its settings; None is Gibbs sampling with two chains. All of them start from a few
+        sweeps of collapsed latent Dirichlet allocation.
+    random_state : int or None
+        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
+        kept in `seed_`.
+    n_jobs : int or None
+        Threads; None is every core this process may use, and -1 too.
+    progress : bool or callable
+        True shows a bar; a function is called with a `Progress` after each sweep.
+    checkpoint : path or None
+        A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
+    topics_ : array (T, V)
+        Posterior mean of the topics.
+    words_ : array of V names
+    seed_ : int
+    n_iter_ : int
+        Sweeps made.
+
+    Notes
+    -----
+    Topics have no order that the data could know. At the end of the burn-in the topics of all chains are
+    renamed after those of the first, by how alike they are, so draws of chains can be compared topic by topic;
+    a bad R-hat then says that chains found different topics. The log likelihood needs no labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polystick import CorrelatedTopicModel, MeanField
+    >>> counts = np.random.default_rng(0).poisson(1.0, (20, 30))
+    >>> model = CorrelatedTopicModel(3, inference=MeanField(), random_state=0).fit(counts)
+    >>> model.transform(counts).shape
+    (20, 3)
+    """
+
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given", prior=None,
+                 inference=None, random_state=None, n_jobs=None, progress=False,
+                 checkpoint=None):  # fmt: skip
+        self.n_topics = n_topics
+        self.topic_concentration = topic_concentration
+        self.decomposition = decomposition
+        self.prior = prior
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def partial_fit(self, X, y=None, *, corpus_size=None):
+        """Learn from one more batch of a stream of documents, which is then forgotten.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V)
+        y : ignored
+        corpus_size : int
+            How many documents there will be in all; asked for with the first batch.
+        """
+        with all_or_nothing(self):
+            return self._partial_fit(X, corpus_size)
+
+    def _partial_fit(self, X, corpus_size):
+        inference = StochasticVI() if self.inference is None else self._inference()
+        if not isinstance(inference, StochasticVI):
+            raise TypeError(
+                f"partial_fit needs inference=StochasticVI(...) or None; got {self.inference!r}"
+            )
+        stream = getattr(self, "stream_", None)
+        if stream is None:
+            check_integer("corpus_size", corpus_size, at_least=1)
+            counts = self._start(X, inference)
+            model, seed = self._make_model(counts), check_seed(self.random_state)
+            shards = model.shards(counts, inference.rows_per_block)
+            stream = inference.start(model, shards, seed=seed, corpus_size=corpus_size)
+        else:
+            counts = self._read(X, inference, reset=False)
+            self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
+            shards = stream.model.shards(counts, inference.rows_per_block)
+        stream.absorb(shards, execution_for(self.n_jobs))
+        self._finish(stream.model, inference, stream.posterior(self._coords()), stream.seed)
+        self.stream_ = stream
+        return self
+
+    def topic_correlation(self, *, level=0.9, n_draws=_POPULATION_DRAWS):
+        """Return posterior correlations of the topics' log shares over documents.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the central interval.
+        n_draws : int
+            Posterior draws to use.
+
+        Returns
+        -------
+        Interval of data frames (T, T)
+        """
+        check_is_fitted(self)
+        check_level(level)
+        check_integer("n_draws", n_draws, at_least=1)
+        draws = self.posterior_.spread(("mean", "cov"), n_draws)
+        with one_blas_thread():
+            populations = [self.model_.log_population({"mean": m, "cov": c}) for m, c in draws]
+            found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
+        names = pd.RangeIndex(self.n_topics, name="topic")
+        return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))
+
+    def _make_model(self, counts):
+        decomposition = decompose(self.decomposition, n_categories=self.n_topics)
+        prior = self.prior
+        if prior is None:
+            prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
+        prior = check_prior(prior, self.n_topics - 1)
+        return CorrelatedTopics(
+            counts.shape[1], float(self.topic_concentration), prior, decomposition
+        )

@@ -1,0 +1,187 @@
+"""Stochastic variational inference (Hoffman et al. 2013): steps on batches, in natural parameters.
+
+A step maps the rows of one batch, makes their statistics stand for all rows, and goes a part of the way,
+the rate, to the factor that those would give. The rates shrink so that the steps settle. With all rows in
+the batch and rate 1 it is mean field. Besides what `factors` asks of a model:
+
+    scale(statistics, by)       -> statistics of `by` times as many rows like these
+    blend(factor, other, rate)  -> the factor whose natural parameters lie between, `rate` of the way
+
+A stream has each row but once and keeps none, so a model whose rows settle slowly should go round more than
+once inside `update_rows`.
+"""
+
+import numbers
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from polystick.inference.execution import Serial, one_blas_thread
+from polystick.inference.factors import Ascent, ascend, build_posterior, hold_rows, take_step
+from polystick.keys import Key
+from polystick.validation import check_integer, check_positive
+
+_LARGEST_BLOCK = 64  # small blocks mix well and keep threads busy within a batch
+
+
+@dataclass(frozen=True)
+class StochasticVI:
+    """Approximate the posterior as `MeanField` does, from batches: for corpora too large for sweeps.
+
+    Parameters
+    ----------
+    batch_size : int
+        Rows for one step, about: all batches of a pass are made equally large.
+    delay, forgetting : float
+        The t-th step has rate (t + delay) ** -forgetting. A larger delay slows the first steps down;
+        forgetting is above 0.5 and at most 1, and larger values settle sooner.
+    n_passes : int
+        Times to go through all rows, in a fresh order each time.
+    n_draws, max_bytes
+        As in `MeanField`.
+    """
+
+    batch_size: int = 256
+    delay: float = 10.0
+    forgetting: float = 0.7
+    n_passes: int = 10
+    n_draws: int | None = None
+    max_bytes: int = 2**30
+
+    needs_whole_counts: ClassVar[bool] = False
+
+    def __post_init__(self):
+        for name in ("batch_size", "n_passes", "max_bytes"):
+            check_integer(name, getattr(self, name), at_least=1)
+        if self.n_draws is not None:
+            check_integer("n_draws", self.n_draws, at_least=1)
+        _check_rate(self.delay, self.forgetting)
+
+    @property
+    def rows_per_block(self):
+        """Rows in the blocks to be cut: a batch is a whole number of them."""
+        return -(-self.batch_size // -(-self.batch_size // _LARGEST_BLOCK))
+
+    def rate(self, step):
+        """Return how far the step goes; the first is 1."""
+        return (step + self.delay) ** -self.forgetting
+
+    def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
+            resume=False, every=60.0, coords=None):  # fmt: skip
+        """Go through the rows and return a `Posterior`.
+
+        Blocks of `rows_per_block` rows, drawn together, should be alike: shuffle rows before they are cut.
+        """
+        with execution or Serial() as execution, one_blas_thread():
+            run = _Run(self, model, shards, seed, execution)
+            ascend(run, run.n_steps, progress, checkpoint, resume, every)
+            run.settle_rows()
+            return run.posterior(coords)
+
+    def start(self, model, shards, *, seed, corpus_size):
+        """Return a `Stream` whose factor starts from a first batch, which it has not absorbed yet."""
+        check_integer("corpus_size", corpus_size, at_least=1)
+        with one_blas_thread():
+            factor = model.initial_factor(shards, Key(seed))
+        return Stream(self, model, factor, seed, corpus_size)
+
+
+class _Run(Ascent):
+    inference = "stochastic"
+
+    def __init__(self, settings, model, shards, seed, execution):
+        super().__init__(settings, model, shards, seed, execution)
+        wanted = max(1, round(self.n_rows / settings.batch_size))
+        self.n_batches = min(len(shards), wanted)
+        self.n_steps = settings.n_passes * self.n_batches
+
+    def advance(self):
+        blocks = self.batch(self.sweep)
+        n_rows = sum(len(self.held.shards[i].rows) for i in blocks)
+        step = self.sweep + 1
+        self.factor, bound = take_step(
+            self.model,
+            self.factor,
+            self.held,
+            Key(self.seed, step),
+            blocks,
+            scale=self.n_rows / n_rows,
+            rate=self.settings.rate(step),
+        )
+        self.elbo.append(bound)
+        self.sweep = step
+
+    def batch(self, n_before):
+        """Return the numbers of the blocks for the step after `n_before` others."""
+        number, place = divmod(n_before, self.n_batches)
+        order = Key(self.seed, number).generator("order").permutation(len(self.held.shards))
+        return sorted(np.array_split(order, self.n_batches)[place].tolist())
+
+    def finished(self):
+        return self.sweep >= self.n_steps
+
+    def identity(self, shards):
+        names = ("batch_size", "delay", "forgetting")
+        return super().identity(shards) | {name: getattr(self.settings, name) for name in names}
+
+    def settle_rows(self):
+        """Bring the rows, some of them a pass old or never seen, to the last factor."""
+        prior, key = self.model.expect(self.factor), Key(self.seed, self.sweep + 1)
+        (statistics,) = self.held.step(self.model.update_rows, [prior], [key])
+        self.bound = float(self.model.elbo(self.factor, statistics))
+
+    def attrs(self):
+        return {"elbo": self.bound}
+
+
+class Stream:
+    """A factor that learns from batches as they come and keeps none of them."""
+
+    def __init__(self, settings, model, factor, seed, corpus_size):
+        self.settings, self.model, self.factor, self.seed = settings, model, factor, seed
+        self.corpus_size = corpus_size
+        self.elbo: list[float] = []
+
+    @property
+    def n_steps(self):
+        return len(self.elbo)
+
+    def absorb(self, shards, execution=None):
+        """Make one step on a batch that stands for the corpus."""
+        n_rows, step = sum(len(shard.rows) for shard in shards), self.n_steps + 1
+        if n_rows > self.corpus_size:
+            raise ValueError(
+                f"corpus_size must be the number of rows of the whole corpus; got {self.corpus_size}, "
+                f"and a batch of {n_rows} rows"
+            )
+        with execution or Serial() as execution, one_blas_thread():
+            self.factor, bound = take_step(
+                self.model,
+                self.factor,
+                hold_rows(self.model, self.factor, shards, execution),
+                Key(self.seed, step),
+                scale=self.corpus_size / n_rows,
+                rate=self.settings.rate(step),
+            )
+        self.elbo.append(bound)
+
+    def posterior(self, coords=None):
+        """Return draws from the factor as it stands, with the last batch's estimate of the bound."""
+        attrs = {"inference": "stochastic", "n_sweeps": self.n_steps, "seed": str(self.seed)}
+        attrs["elbo"] = self.elbo[-1] if self.elbo else np.nan
+        with one_blas_thread():
+            return build_posterior(self, attrs, coords)
+
+
+def _check_rate(delay, forgetting):
+    if isinstance(delay, bool) or not isinstance(delay, numbers.Real):
+        raise TypeError(f"delay must be a number; got {delay!r}")
+    if not 0 <= float(delay) < np.inf:
+        raise ValueError(f"delay must be finite and at least 0; got {delay}")
+    check_positive("forgetting", forgetting)
+    if not 0.5 < forgetting <= 1:
+        raise ValueError(
+            f"forgetting must be above 0.5, so that the steps settle, and at most 1, so that they get "
+            f"anywhere; got {forgetting}"
+        )

@@ -1,0 +1,334 @@
+"""A linear-Gaussian chain under a dense potential at each step: messages back, states forward.
+
+The states are whitened, x = root w, so that the chain is
+
+    w_1 = start + spread u,    w_s = dynamics w_{s-1} + bias + e_s,    u, e_s ~ N(0, I),
+
+and the potential of step s is exp(g' w - w' M w / 2). The potential of step s and the message from
+its future make a pair (g, M) again; given the past, w_s has the precision B = I + M = L L'. The
+message goes on as N = M B^-1 = I - B^-1, found without cancellation: off the diagonal the entries of
+L^-1 are as small as M, and 1 - 1 / L_ii^2 comes from the excess L_ii^2 - 1, which is summed without
+the one. So noise as small or as large as you like costs no digits, and no potential is inverted. A
+matrix that is not positive definite leaves NaN.
+
+linear, precision : (S, D), (S, D, D) the potentials
+dynamics, bias    : (D, D), (D,)
+start, spread     : (D,), (D, D)
+factor            : (S, D, D) of each B the factor L' in the upper triangle and L^-1 below it
+message           : (S, D) of each step the linear term g of w, at the first step of u
+"""
+
+import math
+
+import numpy as np
+
+from polystick.kernels import kernel
+
+# ---- matrices
+
+
+@kernel
+def _add_product_in_place(out, a, b, upper):
+    """Add a' b to out, or to its upper triangle only; zeros in a cost nothing."""
+    d = a.shape[0]
+    whole = d - d % 4
+    for i in range(d):
+        low = i if upper else 0
+        for p in range(0, whole, 4):
+            c0, c1, c2, c3 = a[p, i], a[p + 1, i], a[p + 2, i], a[p + 3, i]
+            if c0 != 0.0 or c1 != 0.0 or c2 != 0.0 or c3 != 0.0:
+                for j in range(low, d):
+                    first = c0 * b[p, j] + c1 * b[p + 1, j]
+                    second = c2 * b[p + 2, j] + c3 * b[p + 3, j]
+                    out[i, j] += first + second
+        for p in range(whole, d):
+            c0 = a[p, i]
+            if c0 != 0.0:
+                for j in range(low, d):
+                    out[i, j] += c0 * b[p, j]
+
+
+@kernel
+def _transpose_in_place(a):
+    for i in range(a.shape[0]):
+        for j in range(i):
+            a[i, j], a[j, i] = a[j, i], a[i, j]
+
+
+@kernel
+def _sandwich_in_place(out, a, n, product):
+    """Add a' n a to the upper triangle of out, for n symmetric; product is scratch."""
+    product[:] = 0.0
+    _add_product_in_place(product, a, n, False)
+    _transpose_in_place(product)
+    _add_product_in_place(out, a, product, True)
+
+
+@kernel
+def _multiply(a, x, out):
+    """Write a x into out."""
+    for i in range(x.shape[0]):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += a[i, j] * x[j]
+        out[i] = total
+
+
+@kernel
+def _multiply_transposed(a, x, out):
+    """Write a' x into out."""
+    out[:] = 0.0
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            out[j] += x[i] * a[i, j]
+
+
+# ---- one step: B = I + M
+
+
+@kernel
+def _factor_in_place(m, excess):
+    """Overwrite M, given in the upper triangle of m, with L' and L^-1; return log|B|."""
+    d = m.shape[0]
+    log_det = 0.0
+    for i in range(d):
+        whole = i - i % 4
+        for p in range(0, whole, 4):
+            c0, c1, c2, c3 = m[p, i], m[p + 1, i], m[p + 2, i], m[p + 3, i]
+            for j in range(i, d):
+                first = c0 * m[p, j] + c1 * m[p + 1, j]
+                second = c2 * m[p + 2, j] + c3 * m[p + 3, j]
+                m[i, j] -= first + second
+        for p in range(whole, i):
+            c0 = m[p, i]
+            for j in range(i, d):
+                m[i, j] -= c0 * m[p, j]
+        excess[i] = m[i, i]
+        log_det += math.log1p(excess[i])
+        pivot = math.sqrt(1.0 + excess[i])
+        m[i, i] = pivot
+        for j in range(i + 1, d):
+            m[i, j] /= pivot
+    _invert_in_place(m)
+    return log_det
+
+
+@kernel
+def _invert_in_place(m):
+    """Write L^-1 below the diagonal of m, which holds L' above it."""
+    d = m.shape[0]
+    for i in range(d):
+        for j in range(i):
+            m[i, j] = 0.0
+        for p in range(i):
+            weight = m[p, i]
+            for j in range(p):
+                m[i, j] -= weight * m[p, j]
+            m[i, p] -= weight / m[p, p]
+        for j in range(i):
+            m[i, j] /= m[i, i]
+
+
+@kernel
+def _shrink(m, excess, n):
+    """Write N = I - B^-1 into n, given the factor in m and its excess."""
+    d = m.shape[0]
+    for i in range(d):
+        for j in range(i):
+            n[i, j] = -m[i, j] / m[i, i]
+        n[i, i] = excess[i] / (1.0 + excess[i])
+        for p in range(i + 1, d):
+            weight = m[p, i]
+            for j in range(i + 1):
+                n[i, j] -= weight * m[p, j]
+        for j in range(i):
+            n[j, i] = n[i, j]
+
+
+@kernel
+def _solve_half(m, x):
+    """Replace x by L^-1 x."""
+    d = x.shape[0]
+    for i in range(d):
+        x[i] /= m[i, i]
+        for j in range(i + 1, d):
+            x[j] -= x[i] * m[i, j]
+
+
+@kernel
+def _solve_other_half(m, x):
+    """Replace x by L^-T x."""
+    for i in range(x.shape[0]):
+        weight = x[i]
+        x[i] = weight / m[i, i]
+        for j in range(i):
+            x[j] += weight * m[i, j]
+
+
+@kernel
+def _half_square(x):
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * x[i]
+    return 0.5 * total
+
+
+# ---- potentials
+
+
+@kernel
+def whiten_potentials(root, linear, precision, white_linear, white_precision):
+    """Write root' h and the upper triangle of root' J root for each step.
+
+    root : (D, D)
+    """
+    n_steps, d = linear.shape
+    product = np.empty((d, d))
+    for s in range(n_steps):
+        _multiply_transposed(root, linear[s], white_linear[s])
+        white_precision[s] = 0.0
+        if _any(precision[s]):
+            _sandwich_in_place(white_precision[s], root, precision[s], product)
+
+
+@kernel
+def _any(a):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if a[i, j] != 0.0:
+                return True
+    return False
+
+
+# ---- back
+
+
+@kernel
+def pass_back(dynamics, bias, start, spread, linear, precision, factor, message):
+    """Write factor and message; return the log of the integral of the chain times its potentials.
+
+    precision : its upper triangles are read
+    factor    : (S, D, D) out
+    message   : (S, D) out
+    """
+    n_steps, d = linear.shape
+    product, n, excess, x = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
+    factor[:] = precision
+    message[:] = linear
+    log_integral = 0.0
+    for s in range(n_steps - 1, 0, -1):
+        log_integral -= 0.5 * _factor_in_place(factor[s], excess)
+        _shrink(factor[s], excess, n)
+        x[:] = message[s]
+        _solve_half(factor[s], x)
+        log_integral += _half_square(x)
+        _solve_other_half(factor[s], x)
+        for i in range(d):
+            drift = 0.0
+            for j in range(d):
+                drift += n[i, j] * bias[j]
+            log_integral += bias[i] * (x[i] - 0.5 * drift)
+            x[i] -= drift
+        for i in range(d):
+            for j in range(d):
+                message[s - 1, j] += x[i] * dynamics[i, j]
+        _sandwich_in_place(factor[s - 1], dynamics, n, product)
+    return log_integral + _begin_in_place(start, spread, factor[0], message[0], product, n)
+
+
+@kernel
+def _begin_in_place(start, spread, m, g, product, n):
+    """Turn (g, M) of w_1 = start + spread u into the message and the factor of u; return the log."""
+    d = g.shape[0]
+    for i in range(d):
+        for j in range(i, d):
+            n[i, j] = m[i, j]
+            n[j, i] = m[i, j]
+    x, excess = np.empty(d), np.empty(d)
+    _multiply(n, start, x)
+    log_integral = 0.0
+    for i in range(d):
+        log_integral += start[i] * (g[i] - 0.5 * x[i])
+        x[i] = g[i] - x[i]
+    _multiply_transposed(spread, x, g)
+    m[:] = 0.0
+    _sandwich_in_place(m, spread, n, product)
+    log_integral -= 0.5 * _factor_in_place(m, excess)
+    x[:] = g
+    _solve_half(m, x)
+    return log_integral + _half_square(x)
+
+
+# ---- forward
+
+
+@kernel
+def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
+    """Write the whitened states, an affine function of the noise; zeros give the mean.
+
+    noise  : (S, D) standard normals
+    states : (S, D) out
+    """
+    n_steps, d = message.shape
+    x, y = np.empty(d), np.empty(d)
+    for s in range(n_steps):
+        if s > 0:
+            _multiply(dynamics, states[s - 1], x)
+        for i in range(d):
+            x[i] = message[s, i] + (x[i] + bias[i] if s > 0 else 0.0)
+        _solve_half(factor[s], x)
+        for i in range(d):
+            x[i] += noise[s, i]
+        _solve_other_half(factor[s], x)
+        if s == 0:
+            _multiply(spread, x, y)
+            for i in range(d):
+                x[i] = start[i] + y[i]
+        states[s] = x
+
+
+@kernel
+def moments_forward(dynamics, spread, factor, cov, cross):
+    """Write the whitened covariances, in sums of squares throughout.
+
+    cov   : (S, D, D) out: of each state
+    cross : (S - 1, D, D) out: of each state after the first with the one before it
+    """
+    n_steps, d = factor.shape[:2]
+    given_past, gain, product = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
+    for s in range(n_steps):
+        _invert_precision(factor[s], product, given_past)
+        if s == 0:
+            gain[:] = spread
+            _transpose_in_place(gain)
+            cov[0] = 0.0
+            _sandwich_in_place(cov[0], gain, given_past, product)
+        else:
+            gain[:] = 0.0
+            _add_product_in_place(gain, dynamics, given_past, False)
+            cov[s] = given_past
+            _sandwich_in_place(cov[s], gain, cov[s - 1], product)
+            _transpose_in_place(product)
+            cross[s - 1] = product
+        _mirror_in_place(cov[s])
+
+
+@kernel
+def _invert_precision(m, half, inverse):
+    """Write B^-1 into inverse, given the factor in m; half is scratch."""
+    d = m.shape[0]
+    for i in range(d):
+        for j in range(d):
+            half[i, j] = m[i, j] if j < i else 0.0
+        half[i, i] = 1.0 / m[i, i]
+    inverse[:] = 0.0
+    _add_product_in_place(inverse, half, half, True)
+    _mirror_in_place(inverse)
+
+
+@kernel
+def _mirror_in_place(a):
+    """Copy the upper triangle of a to the lower one."""
+    for i in range(a.shape[0]):
+        for j in range(i):
+            a[i, j] = a[j, i]

@@ -1,0 +1,49 @@
+"""Documents as counts of words: blocks of rows in the layout of CSR."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+ROWS_PER_BLOCK = 256  # part of the result: float sums are formed block by block
+
+
+class Documents(NamedTuple):
+    """A block of documents. The cells of document i are starts[i] .. stops[i]."""
+
+    rows: np.ndarray  # (n,) uint64 ids, which key the random streams
+    starts: np.ndarray  # (n,) int64
+    stops: np.ndarray  # (n,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32, or float64 where counts are weights
+    vocabulary: np.ndarray  # (u,) int32, the words of the block
+    columns: np.ndarray  # (cells,) int32, where in the vocabulary each word is
+
+    @property
+    def totals(self):
+        """Return the number of tokens of each document, (n,)."""
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return sums[self.stops] - sums[self.starts]
+
+
+def cut(counts, size=ROWS_PER_BLOCK, ids=None):
+    """Cut counts (n, V), dense or CSR, into blocks of documents."""
+    counts = scipy.sparse.csr_array(counts)
+    ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
+    starts = range(0, counts.shape[0], size)
+    return [block(counts[i : i + size], ids[i : i + size]) for i in starts]
+
+
+def block(counts, ids):
+    """Return the rows of a CSR matrix as one block."""
+    vocabulary, columns = np.unique(counts.indices, return_inverse=True)
+    whole = counts.dtype.kind in "iu"
+    return Documents(
+        ids,
+        counts.indptr[:-1].astype(np.int64),
+        counts.indptr[1:].astype(np.int64),
+        counts.indices.astype(np.int32),
+        counts.data.astype(np.int32 if whole else np.float64),
+        vocabulary.astype(np.int32),
+        columns.astype(np.int32),
+    )

@@ -1,0 +1,99 @@
+"""New documents under fixed topics: shares of topics, and the probability of words.
+
+Any topic model will do that has `initial_rows(prior, shard, key)`, `prior_rows(prior, shard, key)` (rows drawn
+as if nothing had been seen), `fold(prior, shard, rows, key)` (a local step that leaves the law of a document's
+shares given its words unchanged) and `proportions_of(rows)`. So all models are scored by one estimator.
+A prior is one posterior state of the topics; documents move on from state to state.
+"""
+
+import itertools
+
+import numpy as np
+
+from polystick.keys import Key
+from polystick.models.documents import Documents
+
+
+def fold_in(model, priors, shard, seed, *, n_burn=25, n_sweeps=5):
+    """Yield for each state the shares of topics (n, T): their mean over the last sweeps, and one draw."""
+    rows, sweep = model.initial_rows(priors[0], shard, Key(seed)), 0
+    for number, prior in enumerate(priors):
+        mean = 0.0
+        for i in range(n_sweeps if number else n_burn + n_sweeps):
+            sweep += 1
+            rows = model.fold(prior, shard, rows, Key(seed, sweep))
+            proportions = model.proportions_of(rows)
+            mean = mean + proportions if i >= (0 if number else n_burn) else 0.0
+        yield mean / n_sweeps, proportions
+
+
+def annealed_log_weights(model, priors, shard, seed, *, n_stages=40):
+    """Return log weights (S, n): the mean of exp over states is unbiased for each document's probability.
+
+    Annealed importance sampling (Neal 2001) with the words of a document as the temperature: it starts
+    from the prior; each stage weighs the shares by the next few words, in random order, and then moves them
+    by a step that knows the words so far (Wallach et al. 2009 go one word at a time).
+    """
+    tokens, stages = in_random_order(shard, seed), _stages(shard, n_stages)
+    return np.stack([_annealed(model, p, tokens, stages, seed, i) for i, p in enumerate(priors)])
+
+
+def _annealed(model, prior, tokens, stages, seed, number):
+    chain = Key(seed).chain(number)
+    rows = model.prior_rows(prior, tokens, chain)
+    log_weights = np.zeros(len(tokens.rows))
+    for stage, (before, after) in enumerate(itertools.pairwise(stages), start=1):
+        fresh = tokens._replace(starts=tokens.starts + before, stops=tokens.starts + after)
+        log_weights += log_probabilities(fresh, model.proportions_of(rows), prior)
+        seen = tokens._replace(stops=tokens.starts + after)
+        rows = model.fold(prior, seen, rows, Key(chain.seed, stage))
+    return log_weights
+
+
+def log_probabilities(shard, proportions, prior):
+    """Return the log probability of each document's words, (n,), without multinomial coefficients."""
+    lengths = shard.stops - shard.starts
+    document = np.repeat(np.arange(len(lengths)), lengths)
+    cell = np.arange(lengths.sum()) + np.repeat(shard.starts - _offsets(lengths), lengths)
+    weights = proportions / prior.sizes
+    topics = prior.topics[shard.words[cell], : weights.shape[1]]
+    mixed = np.einsum("ct,ct->c", weights[document], topics)
+    logs = shard.counts[cell] * np.log(np.maximum(mixed, np.finfo(np.float64).tiny))
+    return np.bincount(document, weights=logs, minlength=len(lengths))
+
+
+def in_random_order(shard, seed):
+    """Return the block with a cell for each token, in a random order that a document alone decides."""
+    rng_keys = [np.random.default_rng([seed % 2**63, int(row)]) for row in shard.rows]
+    words = [
+        rng.permutation(np.repeat(shard.words[a:b], shard.counts[a:b]))
+        for rng, a, b in zip(rng_keys, shard.starts, shard.stops)
+    ]
+    lengths = np.array([len(w) for w in words], dtype=np.int64)
+    starts, flat = _offsets(lengths), np.concatenate(words).astype(np.int32)
+    return Documents(
+        shard.rows, starts, starts + lengths, flat, np.ones(len(flat), np.int32), flat[:0], flat[:0]
+    )
+
+
+def _stages(shard, n_stages):
+    """Return how many words of each document are seen after each stage, (stages + 1, n)."""
+    levels = np.linspace(0.0, 1.0, n_stages + 1)[:, None] ** 1.5  # the first words teach most
+    return np.round(levels * shard.totals).astype(np.int64)
+
+
+def _offsets(lengths):
+    return np.cumsum(lengths) - lengths
+
+
+def content_ids(counts):
+    """Return an id for each row of a CSR matrix that depends on its contents alone, (n,) uint64.
+
+    So a document has the same random stream in any company.
+    """
+    mixed = (counts.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= counts.data.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+    return sums[counts.indptr[1:]] - sums[counts.indptr[:-1]]

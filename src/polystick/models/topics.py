@@ -1,0 +1,336 @@
+"""Correlated topics: documents whose shares of topics have a common Gaussian law (paper, section 3)::
+
+topics_t  ~ Dirichlet(concentration)           t = 1..T, over the V words
+mean, cov ~ NIW(prior)
+psi_d     ~ N(mean, cov)                       d = 1..n
+topic     ~ Categorical(pi(psi_d))             for each token of document d; pi: the decomposition's map
+word      ~ Categorical(topics_topic)
+
+Topics are held word by word, as gammas in single precision that are never normalised: a word's weight in
+topic t is topics[word, t] / sizes[t]. Assignments of tokens live for one sweep only.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from polystick import augmentation
+from polystick.alignment import align
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.gaussians.normal import Normal
+from polystick.kernels import assignments, gammas
+from polystick.models import documents
+from polystick.models.multinomial import standard_normal_points
+from polystick.models.topic_factors import VariationalTopics
+from polystick.models.warm_start import collapsed_start
+from polystick.models.word_counts import Pairs, padded
+
+WORDS_PER_BLOCK = 512  # part of the result: sizes are summed block by block
+MEAN_TOPICS = 0.5  # part of the burn-in in which topics are set to their means, not drawn
+REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
+
+
+class Parameters(NamedTuple):
+    """What all documents share. k = T - 1 sticks."""
+
+    mean: np.ndarray  # (k,)
+    cov: np.ndarray  # (k, k)
+    topics: np.ndarray  # (V, padded T) float32
+    sizes: np.ndarray  # (T,) sums of topics over words
+    share: np.ndarray  # (T,) of all tokens
+    move: np.ndarray  # (T,) topics that documents have yet to rename: new topic t was move[t]
+
+
+class Rows(NamedTuple):
+    """Where each document of a chain stands."""
+
+    psi: np.ndarray  # (n, k)
+
+
+class Statistics(NamedTuple):
+    """Sums over documents."""
+
+    n_rows: int
+    total: np.ndarray  # (k,) of psi
+    outer: np.ndarray  # (k, k) of psi psi'
+    words: Pairs
+    value: float  # log likelihood of the words, without multinomial coefficients
+
+
+class Prior(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    normal: Normal
+    topics: np.ndarray
+    sizes: np.ndarray
+    move: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class CorrelatedTopics(VariationalTopics):
+    """The model: its priors and the decomposition of the topics."""
+
+    n_words: int
+    concentration: float
+    prior: NormalInverseWishart
+    decomposition: Decomposition
+
+    parameter_type: ClassVar = Parameters
+    fold_names: ClassVar = ("mean", "cov", "topics")  # of recorded draws that new documents need
+    dims: ClassVar = {
+        "mean": ("stick",),
+        "cov": ("stick", "stick_too"),
+        "topics": ("topic", "word"),
+        "share": ("topic",),
+        "proportions": ("document", "topic"),
+    }
+
+    @property
+    def n_topics(self):
+        return self.decomposition.n_categories
+
+    @property
+    def n_sticks(self):
+        return self.n_topics - 1
+
+    def shards(self, counts, size=documents.ROWS_PER_BLOCK, ids=None):
+        """Cut counts (n, V), dense or CSR, into blocks of documents."""
+        return documents.cut(counts, size, ids)
+
+    @cached_property
+    def _path_signs(self):
+        """The side, +1 or -1, that leads to each topic at each stick above it, (k, T)."""
+        starts, nodes, sides = self.decomposition.paths()
+        signs = np.zeros((self.n_sticks, self.n_topics))
+        signs[nodes, np.repeat(np.arange(self.n_topics), np.diff(starts))] = sides
+        return signs
+
+    # the link between psi and the shares of topics
+
+    def proportions(self, psi):
+        return self.decomposition.probabilities(psi)
+
+    def psi(self, log_proportions):
+        return self.decomposition.psi_from_log(log_proportions)
+
+    # simulate
+
+    def simulate(self, n_tokens, rng):
+        """Draw (parameters, rows, counts) from the joint law, for documents of n_tokens (n,) each."""
+        mean, cov = self.prior.draw(rng)[:2]
+        share = np.full(self.n_topics, 1 / self.n_topics)
+        parameters = self.parameters(mean, cov, self.simulate_words(rng), share)
+        rows = Rows(rng.multivariate_normal(mean, cov, size=len(n_tokens), method="cholesky"))
+        return parameters, rows, self.simulate_counts(parameters, rows, n_tokens, rng)
+
+    def simulate_counts(self, parameters, rows, n_tokens, rng):
+        """Draw counts of words given the topics and the documents' psi."""
+        topics = self.describe_parameters(parameters)["topics"].astype(np.float64)
+        words = self.proportions(rows.psi) @ (topics / topics.sum(axis=1, keepdims=True))
+        return rng.multinomial(n_tokens, words)
+
+    def parameters(self, mean, cov, words, share):
+        """Build parameters; words are those fields that tell of the topics."""
+        return self.parameter_type(
+            mean=mean, cov=cov, share=share, move=np.arange(self.n_topics), **words
+        )
+
+    def simulate_words(self, rng):
+        return self.pad(rng.standard_gamma(self.concentration, (self.n_words, self.n_topics)))
+
+    def pad(self, topics):
+        """Return topics (V, T), not normalised, as fields of parameters."""
+        wide = np.zeros((self.n_words, padded(self.n_topics)), dtype=np.float32)
+        wide[:, : self.n_topics] = topics
+        return {"topics": wide, "sizes": wide[:, : self.n_topics].sum(axis=0, dtype=np.float64)}
+
+    # Gibbs
+
+    def initial_parameters(self, shards, key):
+        """Start from collapsed LDA, with the largest topics first."""
+        start = self._warm_start(shards, key)
+        words = self.mean_words(start.word_topics)
+        return self.parameters(*self._law_of(start), words, _shares(start.word_topics))
+
+    def _warm_start(self, shards, key):
+        start = collapsed_start(shards, self.n_topics, self.n_words, self.concentration, key)
+        order = np.argsort(-start.word_topics.sum(axis=0), kind="stable")
+        return start._replace(
+            word_topics=start.word_topics[:, order],
+            alpha=start.alpha[order],
+            document_topics=start.document_topics[:, order],
+        )
+
+    def _law_of(self, start):
+        """Return the expected mean and covariance of psi, had documents the shares of a start."""
+        normal = self.prior.posterior(*self._moments_of(start))
+        return normal.mean, normal.expected_cov if normal.degrees > len(
+            normal.mean
+        ) + 1 else normal.scale
+
+    def _moments_of(self, start):
+        psi = self.psi(np.log(start.document_topics + start.alpha))
+        return len(psi), psi.sum(axis=0), psi.T @ psi
+
+    def prepare(self, parameters):
+        moved = (parameters.move != np.arange(self.n_topics)).any()
+        return Prior(
+            Normal(parameters.mean, parameters.cov),
+            parameters.topics,
+            parameters.sizes,
+            parameters.move if moved else None,
+        )
+
+    def initial_rows(self, prior, shard, key):
+        return Rows(np.tile(prior.normal.mean, (len(shard.rows), 1)))
+
+    def draw_rows(self, prior, shard, rows, key):
+        """Topics of tokens | psi, then psi | topics of tokens."""
+        psi = rows.psi if prior.move is None else self._renamed(rows.psi, prior.move)
+        counts, pairs, value = self._draw_assignments(prior, shard, psi, key)
+        psi = self.draw_psi(prior, shard.rows, counts, psi, key)
+        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, Pairs([pairs]), value)
+
+    def _renamed(self, psi, move):
+        return self.psi(self.decomposition.log_probabilities(psi)[:, move])
+
+    def _draw_assignments(self, prior, shard, psi, key):
+        """Return how many tokens of each document have each topic, the pairs, the log likelihood."""
+        weights = self.proportions(psi) / prior.sizes
+        counts = np.empty(weights.shape, dtype=np.int64)
+        pairs = np.empty(int(shard.totals.sum()), dtype=np.int32)
+        value = assignments.draw_assignments(
+            key.at("topic"), *shard[:5], weights, prior.topics, pairs, counts
+        )
+        return counts, pairs, value
+
+    def draw_psi(self, prior, ids, counts, psi, key):
+        """Omega | psi, counts, then psi | omega, counts."""
+        splits = self.decomposition.split(counts)
+        potential = augmentation.draw_potential(splits, psi, key.at("omega"), ids)
+        return prior.normal.draw(potential, key.normals("psi", ids, 2 * psi.shape[1]))
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """mean, cov | psi and topics | topics of tokens."""
+        counts = statistics.words.table(self.n_words, padded(self.n_topics))
+        words = self.draw_words(parameters, counts, key, ordered_map)
+        return self._with_words(statistics, counts, words, key)
+
+    def _with_words(self, statistics, counts, words, key):
+        normal = self.prior.posterior(*statistics[:3])
+        mean, cov, _ = normal.draw(key.generator("parameters"))
+        return self.parameters(mean, cov, words, _shares(counts[:, : self.n_topics]))
+
+    def draw_words(self, parameters, counts, key, ordered_map):
+        """Topics | topics of tokens."""
+        topics = np.empty(counts.shape, dtype=np.float32)
+        site = key.at("topics")
+
+        def draw(first):
+            block, sums = slice(first, first + WORDS_PER_BLOCK), np.empty(self.n_topics)
+            gammas.draw_topics(site, first, counts[block], self.concentration, topics[block], sums)
+            return sums
+
+        sizes = sum(ordered_map(draw, range(0, self.n_words, WORDS_PER_BLOCK)))
+        return {"topics": topics, "sizes": sizes}
+
+    def mean_words(self, counts):
+        """Return the expectation of the topics given counts (V, T)."""
+        return self.pad(counts + self.concentration)
+
+    def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
+        """Draw parameters while burning in: topics at their means first, sticks in order of size."""
+        if key.sweep > MEAN_TOPICS * n_burn:
+            drawn = self.draw_parameters(parameters, statistics, key, ordered_map)
+        else:
+            counts = statistics.words.table(self.n_words, padded(self.n_topics))
+            words = self.mean_words(counts[:, : self.n_topics])
+            drawn = self._with_words(statistics, counts, words, key)
+        if key.sweep in [int(share * n_burn) for share in REORDERED]:
+            drawn = self._rename(drawn, np.argsort(-drawn.share, kind="stable"), key)
+        return drawn
+
+    def _rename(self, parameters, order, key):
+        """Let new topic t be what topic order[t] was; documents follow in the next sweep."""
+        if (order == np.arange(self.n_topics)).all():
+            return parameters
+        mean, cov = self._renamed_law(parameters, order, key)
+        return parameters._replace(
+            mean=mean,
+            cov=cov,
+            share=parameters.share[order],
+            move=parameters.move[order],
+            **self.rename_words(parameters, order),
+        )
+
+    def rename_words(self, parameters, order):
+        wide = np.concatenate([order, np.arange(self.n_topics, parameters.topics.shape[1])])
+        topics = np.ascontiguousarray(parameters.topics[:, wide])
+        return {"topics": topics, "sizes": parameters.sizes[order]}
+
+    def _renamed_law(self, parameters, order, key, n_draws=4096):
+        """Match the moments of renamed psi: good enough for the one sweep that uses them."""
+        noise = key.generator("rename").standard_normal((n_draws, self.n_sticks))
+        psi = parameters.mean + noise @ np.linalg.cholesky(parameters.cov).T
+        psi = self._renamed(psi, order)
+        return psi.mean(axis=0), np.atleast_2d(np.cov(psi, rowvar=False))
+
+    def agree(self, chains, key):
+        """Give chains the labels of the first, by how alike their topics are."""
+        topics = np.stack([self.describe_parameters(p)["topics"] for p in chains])
+        orders, _ = align(topics)
+        return [chains[0], *(self._rename(p, o, key) for p, o in zip(chains[1:], orders[1:]))]
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    # documents given parameters: folding
+
+    def fold_prior(self, described):
+        """Return what new documents need of a recorded draw."""
+        mean, cov, topics = (described[name] for name in ("mean", "cov", "topics"))
+        words = self.pad(topics.T)
+        return Prior(Normal(mean, cov), words["topics"], words["sizes"], None)
+
+    def fold(self, prior, shard, rows, key):
+        """Draw rows without summing anything up."""
+        counts, _, _ = self._draw_assignments(prior, shard, rows.psi, key)
+        return Rows(self.draw_psi(prior, shard.rows, counts, rows.psi, key))
+
+    def prior_rows(self, prior, shard, key):
+        """Draw rows as if no word had been seen."""
+        noise = key.normals("prior", shard.rows, self.n_sticks)
+        return Rows(prior.normal.mean + noise @ prior.normal.root)
+
+    def proportions_of(self, rows):
+        return self.proportions(rows.psi)
+
+    def log_population(self, described, n_points=512):
+        """Return log shares (n_points, T) of documents that recorded parameters would give."""
+        points = standard_normal_points(n_points, self.n_sticks)
+        root = np.linalg.cholesky(described["cov"])
+        return self.decomposition.log_probabilities(described["mean"] + points @ root.T)
+
+    # what to record
+
+    def describe_parameters(self, parameters):
+        """Return what is recorded: topics as (T, V) probabilities."""
+        topics = parameters.topics[:, : self.n_topics].T / parameters.sizes[:, None]
+        return {
+            "mean": parameters.mean,
+            "cov": parameters.cov,
+            "topics": np.ascontiguousarray(topics, dtype=np.float32),
+            "share": parameters.share,
+        }
+
+    def describe_rows(self, shard, rows):
+        return {"proportions": self.proportions(rows.psi)}
+
+
+def _shares(counts):
+    """Return the share of each topic (T,) in the tokens, of counts (V, T)."""
+    sizes = counts.sum(axis=0, dtype=np.float64)
+    return sizes / max(1.0, sizes.sum())
