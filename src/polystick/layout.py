@@ -14,7 +14,8 @@ def place(similarity, attraction):
     similarity : (K, K) between -1 and 1; scaling of its distances (Torgerson) is the start
     attraction : (K, K) symmetric, non-negative: how strongly two nodes pull each other
 
-    From there springs pull and all nodes repel (Fruchterman and Reingold 1991).
+    From there springs pull and all nodes repel (Fruchterman and Reingold 1991); then the room is used
+    more evenly.
     """
     k = len(similarity)
     if k == 1:
@@ -30,7 +31,9 @@ def place(similarity, attraction):
         length = np.sqrt((move**2).sum(axis=1, keepdims=True)) + 1e-12
         heat = 0.1 * (1 - step / N_FORCE_STEPS)
         at = at + move * np.minimum(1, heat / length)
-    return _unit(at)
+    # half of the way to even spacing: lone nodes far out would squeeze all others together
+    ranks = np.argsort(np.argsort(at, axis=0), axis=0) / (k - 1)
+    return (_unit(at) + ranks) / 2
 
 
 def separate(positions, boxes, room):

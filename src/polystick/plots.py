@@ -67,11 +67,12 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     axes : edges are two line collections, positive (solid) and negative (dashed); nodes a scatter
     """
     import matplotlib.pyplot as plt
+    from matplotlib.patheffects import withStroke
 
     frame = pd.DataFrame(correlation)
     values = _check_correlation(frame)
-    labels = _check_labels(frame.index if labels is None else labels, len(values), "topics")
-    sizes = np.full(len(values), 1 / len(values)) if sizes is None else _check_sizes(sizes, values)
+    labels = _check_labels(frame.index if labels is None else labels, len(values))
+    given, sizes = sizes, _check_sizes(sizes, len(values))
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie between 0 and 1; got {threshold}")
     if ax is None:
@@ -86,9 +87,16 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     at = layout.separate(at, np.maximum(_text_boxes(texts, font), diameters[:, None]), room)
     ax.set(xlim=(0, room[0]), ylim=(-30, room[1]), xticks=[], yticks=[], frame_on=False)
     _draw_edges(ax, at, strong, threshold)
-    ax.scatter(*at.T, s=diameters**2, color="#D9D9D9", edgecolor="white", zorder=2)
+    area = None if given is None else "area: share of tokens"
+    ax.scatter(*at.T, s=diameters**2, color="#D9D9D9", edgecolor="white", zorder=2, label=area)
+    looks = {"ha": "center", "va": "center", "fontsize": font, "linespacing": 1.0, "zorder": 3}
+    halo = [withStroke(linewidth=2, foreground="white", alpha=0.8)]
     for (x, y), text in zip(at, texts):
-        ax.text(x, y, text, ha="center", va="center", fontsize=font, linespacing=1.0, zorder=3)
+        ax.text(x, y, text, path_effects=halo, **looks)
+    marker = {"markerscale": min(1, 9 / diameters.max())}
+    ax.legend(
+        loc="lower center", ncols=3, fontsize="small", frameon=False, borderaxespad=0, **marker
+    )
     return ax
 
 
@@ -135,7 +143,8 @@ def trace(values, burn=None, label="log likelihood", ax=None):
     ----------
     values : (n_draws,) or (n_chains, n_draws)
     burn : int or None
-        The first draws, which are not used, are shaded.
+        The first draws, which are not used, are shaded. The axis is made for the others: it reaches at
+        most twice their range beyond them, and a steep start is cut off.
     label : str, what the values are
     ax : matplotlib axes or None
 
@@ -159,6 +168,7 @@ def trace(values, burn=None, label="log likelihood", ax=None):
         ax.plot(sweeps, line, **_style(chain), linewidth=1, label=f"chain {chain}")
     if burn:
         ax.axvspan(0.5, burn + 0.5, color="0.9", zorder=0, label="burn-in")
+        _look_at(ax, values[:, burn:], values)
     if len(values) > 1 or burn:
         ax.legend(fontsize="small", loc="lower right")
     ax.set(xlabel="sweep", ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
@@ -178,7 +188,7 @@ def shares_over_time(
     lower, upper : (n_times, T) or None, the bands
     labels : sequence of T strings, or None for the columns of a DataFrame
     n_shown : int
-        The topics with the largest mean share that get a colour and a name; the others are thin grey
+        The topics, the largest on the whole, that get a colour and a name; the others are thin grey
         lines, or one grey area.
     stacked : bool
     ax : matplotlib axes or None
@@ -190,15 +200,16 @@ def shares_over_time(
     import matplotlib.pyplot as plt
 
     frame = pd.DataFrame(shares)
+    name = getattr(times, "name", None) or "time"
     times = times.to_timestamp() if hasattr(times, "to_timestamp") else times
     times, shares = np.asarray(times), frame.to_numpy(float)
     _check_times(times, shares, lower, upper, stacked)
-    labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1], "topics")
+    labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1])
     # beside the axes there is room in a figure of our own
     where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if ax is None else {"loc": "best"}
     if ax is None:
         _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    order = np.argsort(-np.nanmean(shares, axis=0), kind="stable")
+    order = np.argsort(-np.nansum(shares, axis=0), kind="stable")
     shown, others = order[:n_shown], order[n_shown:]
     if stacked:
         _draw_areas(ax, times, shares, labels, shown, others)
@@ -207,7 +218,8 @@ def shares_over_time(
         for j in others:
             label = f"{len(others)} others" if j == others[0] else None
             ax.plot(times, 100 * shares[:, j], color=OTHERS, lw=0.6, zorder=1, label=label)
-    ax.set(ylabel="share of tokens (%)", ylim=(0, 100 if stacked else None))
+    ax.margins(x=0 if stacked else 0.02)
+    ax.set(xlabel=name, ylabel="share of tokens (%)", ylim=(0, 100 if stacked else None))
     ax.legend(reverse=stacked, fontsize="small", **where)  # from top to bottom as areas are
     return ax
 
@@ -237,20 +249,21 @@ def _draw_edges(ax, at, strong, threshold):
     for sign, colour, style in ((1, POSITIVE, "solid"), (-1, NEGATIVE, "dashed")):
         weights = sign * strong[first, second]
         i, j, weights = first[weights > 0], second[weights > 0], weights[weights > 0]
-        name = f"correlation {'above ' if sign > 0 else 'below −'}{threshold:g}"
+        widths = 0.6 + 2.5 * (weights - threshold) / max(1 - threshold, 1e-9)
+        looks = {"colors": colour, "linestyles": style, "alpha": 0.75 if sign > 0 else 0.5}
         segments = np.stack([at[i], at[j]], axis=1)
-        ax.add_collection(
-            LineCollection(
-                segments,
-                linewidths=0.5 + 3.5 * weights,
-                colors=colour,
-                linestyles=style,
-                alpha=0.6,
-                zorder=1,
-            )
-        )
-        ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=f"{name} ({len(i)})")
-    ax.legend(loc="lower center", ncols=2, fontsize="small", frameon=False, borderaxespad=0)
+        ax.add_collection(LineCollection(segments, linewidths=widths, zorder=1, **looks))
+        name = f"correlation {'above ' if sign > 0 else 'below −'}{threshold:g} ({len(i)})"
+        ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
+
+
+def _look_at(ax, kept, values):
+    """Let the axis reach over the kept values, and over others not farther off than twice their range."""
+    low, high = np.min(kept), np.max(kept)
+    reach = 2 * (high - low)
+    bottom, top = max(np.min(values), low - reach), min(np.max(values), high + reach)
+    if bottom < top:
+        ax.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
 
 
 def _style(place):
@@ -296,18 +309,18 @@ def _check_correlation(frame):
     return values
 
 
-def _check_labels(labels, n, things):
+def _check_labels(labels, n_topics):
     labels = [str(label) for label in labels]
-    if len(labels) != n:
-        raise ValueError(f"labels must name the {n} {things}; got {len(labels)}")
+    if len(labels) != n_topics:
+        raise ValueError(f"labels must name the {n_topics} topics; got {len(labels)}")
     return labels
 
 
-def _check_sizes(sizes, values):
-    sizes = np.asarray(sizes, float)
-    if sizes.shape != (len(values),) or not (np.all(sizes >= 0) and 0 < sizes.sum() < np.inf):
+def _check_sizes(sizes, n_topics):
+    sizes = np.ones(n_topics) if sizes is None else np.asarray(sizes, float)
+    if sizes.shape != (n_topics,) or not (np.all(sizes >= 0) and 0 < sizes.sum() < np.inf):
         raise ValueError(
-            f"sizes must be {len(values)} finite shares, not negative nor all zero; got {sizes}"
+            f"sizes must be {n_topics} finite shares, not negative nor all zero; got {sizes}"
         )
     return sizes
 

@@ -141,18 +141,16 @@ def test_the_start_sees_the_data_and_the_seed():
 class Describing(Toy):
     """What is recorded is what the model says: an array, a number and a table."""
 
-    dims = {"level": (), "table": ("row", "column")}  # noqa: RUF012
-
     def describe_parameters(self, parameters):
         theta = parameters.theta
-        return {"theta": theta, "level": float(theta[0]), "table": np.tile(theta, (50, 20))}
+        return {"theta": theta, "height": float(theta[0]), "table": np.tile(theta, (50, 20))}
 
 
 def test_draws_are_what_the_model_describes():
     posterior = run(model=Describing())
-    assert posterior["level"].shape == (1, 5)
+    assert posterior["height"].shape == (1, 5)
     assert posterior["table"].shape == (1, 5, 50, 20)
-    np.testing.assert_array_equal(posterior["level"], posterior["theta"][..., 0])
+    np.testing.assert_array_equal(posterior["height"], posterior["theta"][..., 0])
     np.testing.assert_array_equal(posterior["theta"], run()["theta"])
 
 
@@ -162,7 +160,7 @@ def test_draws_are_what_the_model_describes():
 def test_as_many_draws_as_fit(max_bytes, n_draws):
     settings = MeanField(tolerance=1e-12, max_bytes=max_bytes)
     posterior = run(settings, Describing())
-    assert posterior["level"].shape == (1, n_draws)
+    assert posterior["height"].shape == (1, n_draws)
     assert posterior.tree["posterior"].sizes["draw"] == n_draws
 
 

@@ -89,7 +89,7 @@ def test_a_row_draws_the_same_in_any_company(rng):
 
 def joint_z(step, rng, n, n_sweeps, n_tokens=10):
     """Geweke over independent documents: start from the law, sweep, draw new counts; stay in the law."""
-    cov = np.array([[1.0, 0.4, -0.2], [0.4, 1.0, 0.0], [-0.2, 0.0, 1.0]])
+    cov = np.array([[3.0, 1.2, -0.6], [1.2, 3.0, 0.0], [-0.6, 0.0, 3.0]])
     precision, mean, totals = np.linalg.inv(cov), np.zeros(3), np.full(n, n_tokens)
 
     def fresh():
@@ -118,11 +118,11 @@ def test_geweke(rng):
 
 @needs_jit
 def test_geweke_rejects_stale_omega(rng):
-    """All omega before the scan: the means of psi move by 0.05 (K = 3, N = 10)."""
+    """All omega before the scan: variances of psi grow by 7 %, covariances shift (K = 3, N = 10)."""
     twin = lambda i, *state, stale: naive.sweep_rows(*state, rng, stale=stale)
-    stale = joint_z(lambda *state: twin(*state, stale=True), rng, 40_000, 25)
-    right = joint_z(lambda *state: twin(*state, stale=False), rng, 40_000, 25)
-    assert np.abs(stale[:3]).max() > 2 * MAX_Z
+    stale = joint_z(lambda *state: twin(*state, stale=True), rng, 40_000, 10)
+    right = joint_z(lambda *state: twin(*state, stale=False), rng, 40_000, 10)
+    assert np.abs(stale).max() > 2 * MAX_Z
     assert np.abs(right).max() < MAX_Z
 
 
@@ -230,8 +230,8 @@ def test_bound_never_falls(size, rng):
         trace.append(bounds(counts, precision, mean, *state))
     trace = np.array(trace)
     assert (np.diff(trace, axis=0) >= -1e-12 * np.abs(trace[1:])).all()
-    np.testing.assert_allclose(trace[-1], bounds(counts, precision, mean, *fit(
-        counts, precision, mean, *state, n_steps=1000)), rtol=1e-9)  # fmt: skip
+    top = bounds(counts, precision, mean, *fit(counts, precision, mean, *state, n_steps=1000))
+    np.testing.assert_allclose(trace[-1], top, rtol=1e-9)
 
 
 def test_without_words_the_climb_ends_at_the_prior(rng):

@@ -9,8 +9,10 @@ from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.topics import CorrelatedTopics
+from polystick.models.word_trees import CorrelatedWords, similar_words
 from polystick.validation import (
     all_or_nothing,
     check_integer,
@@ -36,6 +38,11 @@ class CorrelatedTopicModel(TopicEstimator):
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="given"
         How topics become binary splits. With "given", sticks are broken off in the order of the topics, and
         while burning in topics are renamed so that the largest comes first.
+    word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
+        None: topics have a Dirichlet prior over words. Else they have a Gaussian prior on a binary tree of
+        the words, so that words below a common node rise and fall together from topic to topic: "similar"
+        (words that share documents are close), "balanced", "huffman" or a tree of your own. Gibbs only;
+        `topic_concentration` then serves the warm start.
     prior : NormalInverseWishart or None
         Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
         Dirichlet distribution of shares would be.
@@ -66,8 +73,8 @@ class CorrelatedTopicModel(TopicEstimator):
     Notes
     -----
     Topics have no order that the data could know. At the end of the burn-in the topics of all chains are
-    renamed after those of the first, by how alike they are, so draws of chains can be compared topic by topic;
-    a bad R-hat then says that chains found different topics. The log likelihood needs no labels.
+    renamed after those of the first, by how alike they are, so draws of chains can be compared topic by
+    topic; a bad R-hat then says that chains found different topics. The log likelihood needs no labels.
 
     Examples
     --------
@@ -79,12 +86,13 @@ class CorrelatedTopicModel(TopicEstimator):
     (20, 3)
     """
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given", prior=None,
-                 inference=None, random_state=None, n_jobs=None, progress=False,
-                 checkpoint=None):  # fmt: skip
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given",
+                 word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
+                 progress=False, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition
+        self.word_tree = word_tree
         self.prior = prior
         self.inference = inference
         self.random_state = random_state
@@ -157,6 +165,21 @@ class CorrelatedTopicModel(TopicEstimator):
         if prior is None:
             prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
         prior = check_prior(prior, self.n_topics - 1)
-        return CorrelatedTopics(
-            counts.shape[1], float(self.topic_concentration), prior, decomposition
+        shared = (counts.shape[1], float(self.topic_concentration), prior, decomposition)
+        if self.word_tree is None:
+            return CorrelatedTopics(*shared)
+        return CorrelatedWords(*shared, self._make_tree(counts))
+
+    def _make_tree(self, counts):
+        if not (self.inference is None or isinstance(self.inference, Gibbs)):
+            raise TypeError(
+                f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
+            )
+        if isinstance(self.word_tree, str) and self.word_tree == "similar":
+            return similar_words(counts)
+        return decompose(
+            self.word_tree,
+            n_categories=counts.shape[1],
+            weights=np.asarray(counts.sum(axis=0)).ravel(),
+            names=getattr(self, "feature_names_in_", None),
         )

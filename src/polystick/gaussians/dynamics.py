@@ -122,10 +122,9 @@ class Chain:
 
     def _pass_back(self, linear, precision):
         linear, precision = _contiguous(linear, precision)
-        g, m = np.empty_like(linear), np.empty_like(precision)
-        chain.whiten_potentials(self._noise_root.matrix, linear, precision, g, m)
-        factor, message = np.empty_like(precision), np.empty_like(linear)
-        log_normaliser = chain.pass_back(*self._white, g, m, factor, message)
+        message, factor = np.empty_like(linear), np.empty_like(precision)
+        chain.whiten_potentials(self._noise_root.matrix, linear, precision, message, factor)
+        log_normaliser = chain.pass_back_in_place(*self._white, message, factor)
         return factor, message, log_normaliser
 
     def _draw_forward(self, factor, message, noise):

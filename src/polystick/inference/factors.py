@@ -87,7 +87,9 @@ class Ascent:
                 for what, function in (("mean", np.mean), ("sd", np.std))
             }
 
-        return concatenate([block[0] for block in self.held.look(moments)])
+        found = concatenate([block[0] for block in self.held.look(moments)])
+        order = np.argsort(np.concatenate([shard.rows for shard in self.held.shards]))
+        return {name: value[order] for name, value in found.items()}
 
 
 def hold_rows(model, factor, shards, execution):

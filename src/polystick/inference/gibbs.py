@@ -224,8 +224,8 @@ class _Run:
         chains = [described(self.model, parameters) for parameters in self.parameters]
         values = {name: np.stack([c[name] for c in chains]) for name in chains[0]}
         kept = []
-        described = self.held.look(self.model.describe_rows)
-        for block, over_chains in enumerate(described):
+        looked = self.held.look(self.model.describe_rows)
+        for block, over_chains in enumerate(looked):
             self.rows.add(block, over_chains)
             kept.append([{n: named[n] for n in self.settings.keep} for named in over_chains])
         if self.settings.keep:

@@ -158,9 +158,11 @@ class Posterior:
         """Return one line: size of the run, worst R-hat and smallest ESS."""
         attrs = self.tree.attrs
         if attrs["inference"] != "gibbs":
+            name = str(attrs["inference"]).replace("_", " ")
+            ended = {1: ", converged", 0: ", not converged"}.get(attrs.get("converged"), "")
             return (
-                f"mean field: bound {attrs['elbo']:.6g} after {attrs['n_sweeps']} sweeps, "
-                f"{'converged' if attrs['converged'] else 'not converged'}; draws are from the factors"
+                f"{name}: bound {attrs['elbo']:.6g} after {attrs['n_sweeps']} sweeps{ended}; "
+                "draws are from the factors"
             )
         chains, draws = self.log_likelihood.shape
         return f"Gibbs: {chains} chains x {draws} draws; {self._diagnosis()}"

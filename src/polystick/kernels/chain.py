@@ -90,7 +90,7 @@ def _multiply_transposed(a, x, out):
 def _factor_in_place(m, excess):
     """Overwrite M, given in the upper triangle of m, with L' and L^-1; return log|B|."""
     d = m.shape[0]
-    log_det = 0.0
+    log_det, squares = 0.0, 1.0
     for i in range(d):
         whole = i - i % 4
         for p in range(0, whole, 4):
@@ -104,13 +104,17 @@ def _factor_in_place(m, excess):
             for j in range(i, d):
                 m[i, j] -= c0 * m[p, j]
         excess[i] = m[i, i]
-        log_det += math.log1p(excess[i])
+        squares *= 1.0 + excess[i]
+        if i % 4 == 3:  # one logarithm serves four pivots, which is far from overflow
+            log_det += math.log(squares)
+            squares = 1.0
         pivot = math.sqrt(1.0 + excess[i])
         m[i, i] = pivot
+        scale = 1.0 / pivot
         for j in range(i + 1, d):
-            m[i, j] /= pivot
+            m[i, j] *= scale
     _invert_in_place(m)
-    return log_det
+    return log_det + math.log(squares)
 
 
 @kernel
@@ -125,8 +129,9 @@ def _invert_in_place(m):
             for j in range(p):
                 m[i, j] -= weight * m[p, j]
             m[i, p] -= weight / m[p, p]
+        scale = 1.0 / m[i, i]
         for j in range(i):
-            m[i, j] /= m[i, i]
+            m[i, j] *= scale
 
 
 @kernel
@@ -134,8 +139,9 @@ def _shrink(m, excess, n):
     """Write N = I - B^-1 into n, given the factor in m and its excess."""
     d = m.shape[0]
     for i in range(d):
+        scale = -1.0 / m[i, i]
         for j in range(i):
-            n[i, j] = -m[i, j] / m[i, i]
+            n[i, j] = scale * m[i, j]
         n[i, i] = excess[i] / (1.0 + excess[i])
         for p in range(i + 1, d):
             weight = m[p, i]
@@ -204,17 +210,14 @@ def _any(a):
 
 
 @kernel
-def pass_back(dynamics, bias, start, spread, linear, precision, factor, message):
-    """Write factor and message; return the log of the integral of the chain times its potentials.
+def pass_back_in_place(dynamics, bias, start, spread, message, factor):
+    """Turn potentials into messages; return the log of the integral of the chain times them.
 
-    precision : its upper triangles are read
-    factor    : (S, D, D) out
-    message   : (S, D) out
+    message : (S, D) in: the linear terms of the potentials
+    factor  : (S, D, D) in: their precisions, of which the upper triangles are read
     """
-    n_steps, d = linear.shape
+    n_steps, d = message.shape
     product, n, excess, x = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
-    factor[:] = precision
-    message[:] = linear
     log_integral = 0.0
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * _factor_in_place(factor[s], excess)

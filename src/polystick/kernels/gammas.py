@@ -23,6 +23,7 @@ N_TABLED = 64
 UNIT = np.float32(2.0**-24)
 HALF = np.float32(0.5)
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
+FLAT = np.float32(2.0**-40)  # p is constant below it; smaller arguments make subnormals, which are slow
 LOW_BITS = np.uint64(0xFFFFFF)
 LOWEST = np.float32(-126.0)
 
@@ -188,8 +189,10 @@ def draw_topics(key, first, counts, concentration, topics, sums):
     polynomial = np.empty(N_NODES, np.float32)
     inverse_polynomial(a, polynomial)
     shift, slope = np.float32(math.lgamma(a + 1.0) / math.log(2.0)), np.float32(1.0 / a)
-    edge = np.float32((1.0 + a * _series(a, 1.0)) * math.exp(-math.lgamma(a + 1.0)))
-    u = np.empty(size, np.float32)
+    edge = np.float32(-1.0)
+    if inverted:
+      edge = np.float32((1.0 + a * _series(a, 1.0)) * math.exp(-math.lgamma(a + 1.0)))
+    u, left = np.ones(size, np.float32), np.empty(size, np.int64)
     for t in range(n_topics):
         sums[t] = 0.0
     for i in range(m):
@@ -198,22 +201,26 @@ def draw_topics(key, first, counts, concentration, topics, sums):
             s0, s1 = _fill_uniforms(u, s0, s1)
             for t in range(size):
                 y = _exp2(max((_log2(u[t]) + shift) * slope, LOWEST))
+                z = max(y, FLAT)
                 p = polynomial[0]
                 for k in range(1, N_NODES):
-                    p = p * y + polynomial[k]
+                    p = p * z + polynomial[k]
                 topics[i, t] = p * y
-        for t in range(n_topics):
-            count = counts[i, t]
-            if count > 0:
-                d = count + concentration - 1.0 / 3.0
+        n_left = 0
+        for t in range(n_topics):  # without branches, since half of them would be guessed wrong
+            left[n_left] = t
+            n_left += counts[i, t] > 0 or u[t] > edge
+        for j in range(n_left):
+            t = left[j]
+            shape = counts[i, t] + concentration
+            if counts[i, t] > 0:
+                d = shape - 1.0 / 3.0
                 x, s0, s1 = _gamma_from(d, 1.0 / math.sqrt(9.0 * d), s0, s1)
-                topics[i, t] = x
-            elif not inverted:
-                x, s0, s1 = gamma(concentration, s0, s1)
-                topics[i, t] = x
-            elif u[t] > edge:
-                x, s0, s1 = _gamma_beyond_one(a, s0, s1)
-                topics[i, t] = x
+            elif inverted:
+                x, s0, s1 = _gamma_beyond_one(shape, s0, s1)
+            else:
+                x, s0, s1 = gamma(shape, s0, s1)
+            topics[i, t] = x
         for t in range(n_topics):
             topics[i, t] = max(topics[i, t], SMALLEST_SHORT)
             sums[t] += topics[i, t]

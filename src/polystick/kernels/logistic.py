@@ -191,9 +191,12 @@ def _scale_terms(n_tokens, precision, location, variance, p):
 def _move_variance(n_tokens, precision, location, variance, work):
     """Make one Newton step of log variance, halved until the bound gains; return the slope's promise.
 
-    The bound is concave in log variance, and its Hessian is diagonal but for one outer product.
+    The bound is concave in log variance, and its Hessian is diagonal but for one outer product. It falls
+    in each variance above 1 / precision[t, t], however large the others are, so that is where to start.
     """
     p, gradient, scale, weight, trial = work[0], work[1], work[2], work[3], work[4]
+    for t in range(p.shape[0]):
+        variance[t] = min(variance[t], 1.0 / precision[t, t])
     before = _scale_terms(n_tokens, precision, location, variance, p)
     numerator = denominator = 0.0
     for t in range(p.shape[0]):

@@ -1,9 +1,16 @@
 """New documents under fixed topics: shares of topics, and the probability of words.
 
-Any topic model will do that has `initial_rows(prior, shard, key)`, `prior_rows(prior, shard, key)` (rows drawn
-as if nothing had been seen), `fold(prior, shard, rows, key)` (a local step that leaves the law of a document's
-shares given its words unchanged) and `proportions_of(rows)`. So all models are scored by one estimator.
-A prior is one posterior state of the topics; documents move on from state to state.
+Any topic model will do that has
+
+    fold_names                       -> what is needed of a recorded draw
+    fold_prior(name -> array)        -> prior, with `topics` (V, ..) and their `sizes` (T,)
+    initial_rows(prior, shard, key)  -> rows
+    prior_rows(prior, shard, key)    -> rows, drawn as if nothing had been seen
+    fold(prior, shard, rows, key)    -> rows, drawn so that the law of the shares given the words stays
+    proportions_of(rows)             -> shares of topics (n, T)
+
+so all models are scored by one estimator. A prior is one posterior state of the topics; documents move on
+from state to state.
 """
 
 import itertools
