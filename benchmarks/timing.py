@@ -9,20 +9,29 @@ CPU = time.process_time
 WALL = time.perf_counter
 
 
-def in_turns(*functions, clock=CPU, repeats=7, blas=None):
-    """Return the least seconds of each function; the first call of each, which may compile, is not timed.
+def in_turns(*functions, clock=CPU, repeats=7, blas=None, rehearsals=1):
+    """Return the least seconds of each function.
 
+    repeats : timed calls, of all functions or one number for each; who has had his sits out
     blas : BLAS threads of each function; one unless told
+    rehearsals : first calls, which may compile, that are not timed; of all functions or of each
     """
+    repeats, rehearsals = (_for_each(n, functions) for n in (repeats, rehearsals))
     best = [math.inf] * len(functions)
-    for turn in range(repeats + 1):
+    for turn in range(-max(rehearsals), max(repeats)):
         for i, function in enumerate(functions):
+            if not -rehearsals[i] <= turn < repeats[i]:
+                continue
             with threadpool_limits(blas[i] if blas else 1):
                 start = clock()
                 function()
                 seconds = clock() - start
-            best[i] = min(best[i], seconds) if turn else math.inf
+            best[i] = min(best[i], seconds) if turn >= 0 else math.inf
     return best
+
+
+def _for_each(number, functions):
+    return [number] * len(functions) if isinstance(number, int) else list(number)
 
 
 def record(case, ours, peer, target=None, *, unit="ms"):

@@ -106,3 +106,16 @@ def joint(p):
     mean = (m + half.T @ shift).reshape(n_steps, d)
     cov = (half.T @ half).reshape(n_steps, d, n_steps, d)
     return Joint(mean.astype(float), cov.astype(float), float(log_normaliser))
+
+
+def walk_problem(initial_mean, initial_variance, step_variance, kappa, omega):
+    """Return one scalar random walk as a chain of dimension 1."""
+    return Problem(
+        initial_mean=np.array([initial_mean]),
+        initial_cov=np.array([[initial_variance]]),
+        dynamics=np.eye(1),
+        dynamics_cov=np.array([[step_variance]]),
+        bias=np.zeros(1),
+        linear=kappa[:, None],
+        precision=omega[:, None, None],
+    )

@@ -1,5 +1,7 @@
 """Pictures show what they are given."""
 
+from itertools import pairwise
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -70,7 +72,7 @@ def no_overlap(axes, texts):
     """Whether texts one above the other do not touch, by more than a pixel."""
     axes.figure.canvas.draw()
     boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
-    return all(lower.y1 < upper.y0 + 1 for lower, upper in zip(boxes, boxes[1:]))
+    return all(lower.y1 < upper.y0 + 1 for lower, upper in pairwise(boxes))
 
 
 def edges(axes):

@@ -153,6 +153,13 @@ def test_completion_twin(coefficient, cells, monkeypatch):
     np.testing.assert_allclose(tokens, np.log(probabilities.mean(axis=0))[counts > 0])
 
 
+def test_log_coefficients_by_hand():
+    counts = np.array([[2, 1, 0], [0, 0, 0], [0, 3, 0], [1, 1, 2]])
+    for form in (np.asarray, scipy.sparse.csr_array, scipy.sparse.csr_matrix, unsorted):
+        found = scores.log_coefficients(form(counts))
+        np.testing.assert_allclose(found, np.log([3, 1, 1, 12]), atol=1e-14)
+
+
 def test_one_state_has_one_likelihood():
     counts, (proportions, topics) = corpus(), states(n_states=1)
     found = [scores.completion(proportions, topics, counts, per=p) for p in ("token", "document")]

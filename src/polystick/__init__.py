@@ -11,6 +11,7 @@ _HOMES = {
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decomposition": "decomposition",
+    "DynamicTopicModel": "estimators.dynamic_topics",
     "Gibbs": "inference.gibbs",
     "MeanField": "inference.mean_field",
     "NormalInverseWishart": "conjugate",

@@ -155,12 +155,7 @@ def trace(values, burn=None, label="log likelihood", ax=None):
     import matplotlib.pyplot as plt
 
     values = np.atleast_2d(np.asarray(values, float))
-    if values.ndim != 2 or not values.size:
-        raise ValueError(
-            f"values must have shape (n_chains, n_draws), not empty; got {values.shape}"
-        )
-    if burn is not None and not 0 <= burn <= values.shape[1]:
-        raise ValueError(f"burn must lie between 0 and the {values.shape[1]} draws; got {burn}")
+    _check_trace(values, burn)
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
     sweeps = np.arange(1, values.shape[1] + 1)
@@ -251,7 +246,7 @@ def _draw_edges(ax, at, strong, threshold):
         i, j, weights = first[weights > 0], second[weights > 0], weights[weights > 0]
         widths = 0.6 + 2.5 * (weights - threshold) / max(1 - threshold, 1e-9)
         looks = {"colors": colour, "linestyles": style, "alpha": 0.75 if sign > 0 else 0.5}
-        segments = np.stack([at[i], at[j]], axis=1)
+        segments = list(np.stack([at[i], at[j]], axis=1))
         ax.add_collection(LineCollection(segments, linewidths=widths, zorder=1, **looks))
         name = f"correlation {'above ' if sign > 0 else 'below −'}{threshold:g} ({len(i)})"
         ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
@@ -339,3 +334,15 @@ def _check_times(times, shares, lower, upper, stacked):
     for side in (lower, upper):
         if side is not None and np.shape(side) != shares.shape:
             raise ValueError(f"bands must have the shape {shares.shape}; got {np.shape(side)}")
+
+
+def _check_trace(values, burn):
+    if values.ndim != 2 or not values.size:
+        raise ValueError(
+            f"values must have shape (n_chains, n_draws), not empty; got {values.shape}"
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError("values must be finite; got NaN or infinity: leave such draws out")
+    n = values.shape[1]
+    if burn is not None and not 0 <= burn < n:
+        raise ValueError(f"burn must be at least 0 and below the number of draws, {n}; got {burn}")

@@ -13,6 +13,7 @@ __all__ = [
     "bootstrap_difference",
     "completion",
     "effective_draws",
+    "log_coefficients",
     "log_mean_exp",
     "per_count",
     "perplexity",
@@ -148,7 +149,8 @@ def completion(proportions, topics, held_out, *, per="token", coefficient=False)
 
 
 def log_coefficients(counts):
-    """Return log(N! / prod x!) of each row of a CSR array."""
+    """Return log(N! / prod x!) of each row of counts, sparse or dense."""
+    counts = _canonical(counts)
     return gammaln(counts.sum(axis=1) + 1) - _document_sums(counts, gammaln(counts.data + 1))
 
 

@@ -119,16 +119,16 @@ def test_converges_to_the_optimum_of_mean_field():
 
 @pytest.mark.parametrize("factor", [None, 0.5, 2.0])
 def test_a_wrong_scale_is_caught(factor):
-    """None: batches that stand for themselves only."""
+    """None: batches that stand for themselves only.
+
+    It shows in the precision; the prior, worth one row, is too weak to move the mean far.
+    """
 
     class Sabotaged(Toy):
         def scale(self, statistics, by):
             return super().scale(statistics, factor * by if factor else 1.0)
 
-    gap, wrong = distances(Sabotaged())
-    assert wrong > 0.4
-    if factor is None:  # else the prior, worth one row, is too weak to move the mean
-        assert gap > 5
+    assert distances(Sabotaged())[1] > 0.4
 
 
 def test_totals_scaled_apart_from_the_rows_are_caught():

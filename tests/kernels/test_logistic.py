@@ -11,7 +11,7 @@ from statistics_tools import MAX_Z, z_scores
 
 JIT = not numba.config.DISABLE_JIT
 KEY = np.uint64(20130711)
-needs_jit = pytest.mark.skipif(not JIT, reason="a million draws need the compiler")
+needs_jit = pytest.mark.skipif(not JIT, reason="needs the compiler: a million draws, IEEE's NaN")
 
 
 @pytest.fixture
@@ -242,6 +242,7 @@ def test_without_words_the_climb_ends_at_the_prior(rng):
     np.testing.assert_allclose(variance, np.tile(1 / np.diag(precision), (2, 1)), rtol=1e-6)
 
 
+@needs_jit
 def test_a_bad_precision_leaves_nan(rng):
     precision = np.diag([1.0, -1.0, 1.0])
     location, _ = fit(np.zeros((1, 3)), precision, np.zeros(3), *starts(1, 3, rng))

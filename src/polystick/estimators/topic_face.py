@@ -35,6 +35,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _make_model(self, counts):
         raise NotImplementedError
 
+    def _shard_new(self, counts):
+        """Cut new documents into blocks; a subclass may ask for more than their counts."""
+        return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, folding.content_ids(counts))
+
+    def _lay_out(self, counts):
+        """Return counts by the cells of the recorded topics (T, ...)."""
+        return counts
+
     def _default_inference(self):
         return Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
 
@@ -56,15 +64,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with all_or_nothing(self):
             return self._fit(X, resume)
 
-    def _fit(self, X, resume):
+    def _fit(self, X, resume, **place):
         inference = self._inference()
         seed = check_seed(self._seed(resume))
         counts = self._start(X, inference)
-        model = self._make_model(counts)
+        model = self._make_model(counts, **place)
         self.stream_ = None
         posterior = inference.run(
             model,
-            self._shards(model, inference, counts, seed),
+            self._shards(model, inference, counts, seed, **place),
             seed=seed,
             execution=execution_for(self.n_jobs),
             progress=self.progress,
@@ -120,7 +128,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     # new documents
 
-    def transform(self, X, *, return_draws=False, return_std=False, n_states=_STATES):
+    def transform(self, X, *, return_draws=False, return_std=False, n_states=_STATES, **place):
         """Return the posterior mean of each document's shares of topics, (n, T).
 
         Shares are drawn given the words, under posterior states of the topics: exact sampling with fixed
@@ -136,13 +144,13 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_states : int
             Posterior states to average over.
         """
-        means, draws = self._fold(self._check(X), n_states)
+        means, draws = self._fold(self._check(X), n_states, **place)
         result = [means.mean(axis=0), *([draws] if return_draws else [])]
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
 
     def score_samples(self, X, *, method="completion", observed=0.5, per="token",
-                      coefficient=False, n_states=_STATES):  # fmt: skip
+                      coefficient=False, n_states=_STATES, **place):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -162,53 +170,65 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_states : int
             Posterior states to average over.
         """
-        counts = self._check(X)
         if method == "completion":
-            shown, rest = scores.split_words(counts, observed, self.seed_)
-            means, draws = self._fold(shown, n_states)
-            shares = means if per == "token" else draws
-            topics = (topics for *_, topics in self._states(n_states))
-            return scores.completion(shares, topics, rest, per=per, coefficient=coefficient)
+            found = self._complete(self._check(X), observed, per, coefficient, n_states, **place)
+            return found[0]
+        return self._hold_out(self._check(X), method, coefficient, n_states, **place)
+
+    def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
+              coefficient=False, n_states=_STATES, **place):  # fmt: skip
+        """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
+        if method == "completion":
+            found = self._complete(self._check(X), observed, per, coefficient, n_states, **place)
+            return scores.per_count(*found)
+        counts, options = self._check(X), {"coefficient": coefficient, "n_states": n_states}
+        values = self._hold_out(counts, method, **options, **place)
+        return scores.per_count(values, counts)
+
+    def _hold_out(self, counts, method, coefficient, n_states, **place):
         if method != "held_out":
             raise ValueError(f"method must be 'completion' or 'held_out'; got {method!r}")
-        values = scores.log_mean_exp(self._anneal(counts, n_states), axis=0)
+        values = scores.log_mean_exp(self._anneal(counts, n_states, **place), axis=0)
         return values + scores.log_coefficients(counts) if coefficient else values
 
-    def score(self, X, y=None, *, method="completion", observed=0.5, **options):
-        """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
-        counts = self._check(X)
-        values = self.score_samples(X, method=method, observed=observed, **options)
-        if method == "completion":
-            counts = scores.split_words(counts, observed, self.seed_)[1]
-        return scores.per_count(values, counts)
+    def _complete(self, counts, observed, per, coefficient, n_states, **place):
+        """Return log likelihoods of the tokens that were not shown, and these as counts."""
+        shown, rest = scores.split_words(counts, observed, self.seed_)
+        means, draws = self._fold(shown, n_states, **place)
+        topics = (t.reshape(self.n_topics, -1) for *_, t in self._states(n_states))
+        shares = means if per == "token" else draws
+        cells = self._lay_out(rest, **place)
+        return scores.completion(shares, topics, cells, per=per, coefficient=coefficient), rest
 
     def perplexity(self, X, **options):
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         return float(np.exp(-self.score(X, **options)))
 
-    def _fold(self, counts, n_states):
+    def _fold(self, counts, n_states, **place):
         """Return means and draws (states, n, T) of the documents' shares."""
         parts = self._map_new(
             counts,
             n_states,
             lambda priors, shard: list(folding.fold_in(self.model_, priors, shard, self.seed_)),
+            **place,
         )
         means, draws = zip(*[zip(*part) for part in parts])
         return tuple(
             np.concatenate([np.stack(p) for p in values], axis=1) for values in (means, draws)
         )
 
-    def _anneal(self, counts, n_states):
+    def _anneal(self, counts, n_states, **place):
         parts = self._map_new(
             counts,
             n_states,
             lambda priors, shard: folding.annealed_log_weights(
                 self.model_, priors, shard, self.seed_
             ),
+            **place,
         )
         return np.concatenate(parts, axis=1)
 
-    def _map_new(self, counts, n_states, work):
+    def _map_new(self, counts, n_states, work, **place):
         """Map work(priors, shard) over blocks of new documents."""
         check_integer("n_states", n_states, at_least=1)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
@@ -216,7 +236,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             priors = [
                 self.model_.fold_prior(dict(zip(names, state))) for state in self._states(n_states)
             ]
-            shards = self.model_.shards(counts, _DOCUMENTS_AT_ONCE, folding.content_ids(counts))
+            shards = self._shard_new(counts, **place)
             return list(execution.map(lambda shard: work(priors, shard), shards))
 
     def _states(self, n_states):
@@ -248,9 +268,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             Where the data had none, such as ``vectorizer.get_feature_names_out()``.
         """
         check_is_fitted(self)
+        return self._topic_table(self.topics_, n_words, words)
+
+    def _topic_table(self, topics, n_words, words):
         check_integer("n_words", n_words, at_least=1)
         names = self.words_ if words is None else self._check_words(words)
-        best = np.argsort(-self.topics_, axis=1, kind="stable")[:, :n_words]
+        best = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
         table = pd.DataFrame(names[best], columns=pd.RangeIndex(1, best.shape[1] + 1))
         table.insert(0, "share", self.posterior_.flat("share").mean(axis=0))
         table.index.name = "topic"

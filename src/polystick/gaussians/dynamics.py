@@ -47,22 +47,21 @@ class _Root(NamedTuple):
 
     triangle: np.ndarray  # (D, D)
     order: np.ndarray  # (D,)
+    matrix: np.ndarray  # (D, D) the triangle with its rows in their own order
 
     @classmethod
     def of(cls, cov):
         """Factor a covariance; NaN if it is not positive definite."""
         triangle, pivots, _, failed = lapack.dpstrf(cov, tol=0.0, lower=1)
-        return cls(np.full_like(cov, np.nan) if failed else np.tril(triangle), pivots - 1)
+        triangle = np.full_like(cov, np.nan) if failed else np.tril(triangle)
+        matrix = np.empty_like(cov)
+        matrix[pivots - 1] = triangle
+        return cls(triangle, pivots - 1, matrix)
 
     def solve(self, x):
         """Return root^-1 x."""
         x = solve_triangular(self.triangle, x[self.order], lower=True, check_finite=False)
         return np.ascontiguousarray(x)
-
-    @property
-    def matrix(self):
-        """The root with its rows in their own order."""
-        return np.ascontiguousarray(self.triangle[np.argsort(self.order)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,11 @@ from polystick.kernels import kernel, simd32
 from polystick.kernels.simd32 import LINE, WIDTH, add, load, mul, prefetch, splat, store
 from polystick.kernels.streams import next_bits, open_stream, uniform
 
-AHEAD = 8  # cells between the request of a word's topics and their use
+AHEAD, AHEAD_LONG = 8, 4  # cells between the request of a word's topics and their use
+FLOATS, DOUBLES = LINE // 4, LINE // 8
 SMALLEST = float(np.finfo(np.float64).tiny)
 SMALL_TOTAL = np.float32(1e-30)
 LOW, HIGH = 1e-200, 1e200  # products of totals are kept between them
-SMALL_FACTOR = 1e-100  # and factors between it and its reciprocal
 SMALL_SUM = 1e-290  # below it count / sum might overflow
 ZERO = np.float32(0.0)
 UNIT = np.float32(2.0**-24)
@@ -135,7 +135,7 @@ def draw_assignments_scalar(
     starts, stops : (n,) int64; the cells of document i
     words, counts : (cells,) int32
     weights      : (n, T) float64: probabilities of topics divided by the sizes of topics
-    topics       : (V, Tp) float32, Tp the next multiple of WIDTH from T on, padded by zeros
+    topics       : (V, Tp) float32, Tp the next multiple of WIDTH from T on, padded by zeros; V * Tp < 2^31
     pairs        : (tokens,) int32 out: word * Tp + topic, in the order of documents and cells
     topic_counts : (n, T) int64 out: the tokens of each topic
     """
@@ -188,7 +188,7 @@ def draw_assignments_simd(
         for cell in range(starts[i], stops[i]):
             first = np.int64(words[cell]) * size
             later = np.int64(words[min(cell + AHEAD, words.shape[0] - 1)]) * size
-            for t in range(0, size, LINE):
+            for t in range(0, size, FLOATS):
                 prefetch(flat, later + t)
             _run_lanes_simd(scaled, flat, first, sums)
             total = _run_across(sums, edges)
@@ -244,7 +244,7 @@ def _dot(x, i, y, j):
 
 
 @kernel
-def _expect_unknown(i, count, weights, share):
+def _share_unknown(i, count, weights, share):
     """Share a cell whose word no topic knows by the weights alone; return its log-likelihood."""
     total = 0.0
     for t in range(weights.shape[1]):
@@ -260,11 +260,11 @@ def expect_assignments(
 ):
     """Share each cell among topics in proportion to u_t = weights[i, t] * topics[j, t].
 
-    Return the sum over cells of count * log(sum of u). A cell of sum 0 is shared by the weights and
-    adds nothing to the words.
+    Return the sum over cells of count * log(sum of u). A cell of sum 0 is shared by the weights,
+    counts as having the sum SMALLEST and adds nothing to the words.
 
     starts, stops   : (n,) int64; the cells of document i
-    columns         : (cells,) int32; the word of a cell as a row of topics
+    columns         : (cells,) int32; the word of a cell as a row j of topics
     counts          : (cells,) float64
     weights         : (n, T) float64
     topics          : (u, T) float64
@@ -273,21 +273,24 @@ def expect_assignments(
     """
     n, n_topics = weights.shape
     wants_words = expected_words_in_place.shape[0] > 0
+    flat, flat_words = topics.reshape(-1), expected_words_in_place.reshape(-1)
     share = np.empty(n_topics)
-    value, product = 0.0, 1.0
+    value = 0.0
     for i in range(n):
         for t in range(n_topics):
             share[t] = 0.0
         for cell in range(starts[i], stops[i]):
-            j, count = columns[cell], counts[cell]
+            j, count = np.int64(columns[cell]), counts[cell]
+            later = np.int64(columns[min(cell + AHEAD_LONG, columns.shape[0] - 1)]) * n_topics
+            for t in range(later, later + n_topics, DOUBLES):
+                prefetch(flat, t)
+                if wants_words:
+                    prefetch(flat_words, t)
             total = _dot(weights, i, topics, j)
             if not total > SMALL_SUM:
-                value += _expect_unknown(i, count, weights, share)
+                value += _share_unknown(i, count, weights, share)
                 continue
-            if count == 1.0 and total < 1.0 / SMALL_FACTOR and total > SMALL_FACTOR:
-                value, product = _multiply(value, product, total)
-            else:
-                value += count * math.log(total)
+            value += count * math.log(total)
             ratio = count / total
             for t in range(n_topics):
                 share[t] += ratio * topics[j, t]
@@ -296,4 +299,4 @@ def expect_assignments(
                     expected_words_in_place[j, t] += ratio * weights[i, t] * topics[j, t]
         for t in range(n_topics):
             expected_topics[i, t] = share[t] * weights[i, t]
-    return value + math.log(product)
+    return value

@@ -75,9 +75,8 @@ def _multiply(a, x, out):
 
 
 @kernel
-def _multiply_transposed(a, x, out):
-    """Write a' x into out."""
-    out[:] = 0.0
+def _add_transposed_in_place(out, a, x):
+    """Add a' x to out."""
     for i in range(x.shape[0]):
         for j in range(x.shape[0]):
             out[j] += x[i] * a[i, j]
@@ -123,12 +122,20 @@ def _invert_in_place(m):
     d = m.shape[0]
     for i in range(d):
         for j in range(i):
-            m[i, j] = 0.0
-        for p in range(i):
-            weight = m[p, i]
+            m[i, j] = -m[j, i] / m[j, j]
+        whole = i % 4
+        for p in range(whole):
             for j in range(p):
-                m[i, j] -= weight * m[p, j]
-            m[i, p] -= weight / m[p, p]
+                m[i, j] -= m[p, i] * m[p, j]
+        for p in range(whole, i, 4):
+            c0, c1, c2, c3 = m[p, i], m[p + 1, i], m[p + 2, i], m[p + 3, i]
+            for j in range(p):
+                first = c0 * m[p, j] + c1 * m[p + 1, j]
+                second = c2 * m[p + 2, j] + c3 * m[p + 3, j]
+                m[i, j] -= first + second
+            m[i, p] -= c1 * m[p + 1, p] + c2 * m[p + 2, p] + c3 * m[p + 3, p]
+            m[i, p + 1] -= c2 * m[p + 2, p + 1] + c3 * m[p + 3, p + 1]
+            m[i, p + 2] -= c3 * m[p + 3, p + 2]
         scale = 1.0 / m[i, i]
         for j in range(i):
             m[i, j] *= scale
@@ -143,10 +150,17 @@ def _shrink(m, excess, n):
         for j in range(i):
             n[i, j] = scale * m[i, j]
         n[i, i] = excess[i] / (1.0 + excess[i])
-        for p in range(i + 1, d):
-            weight = m[p, i]
+        whole = d - (d - i - 1) % 4
+        for p in range(i + 1, whole, 4):
+            c0, c1, c2, c3 = m[p, i], m[p + 1, i], m[p + 2, i], m[p + 3, i]
             for j in range(i + 1):
-                n[i, j] -= weight * m[p, j]
+                first = c0 * m[p, j] + c1 * m[p + 1, j]
+                second = c2 * m[p + 2, j] + c3 * m[p + 3, j]
+                n[i, j] -= first + second
+        for p in range(whole, d):
+            c0 = m[p, i]
+            for j in range(i + 1):
+                n[i, j] -= c0 * m[p, j]
         for j in range(i):
             n[j, i] = n[i, j]
 
@@ -174,8 +188,8 @@ def _solve_other_half(m, x):
 @kernel
 def _half_square(x):
     total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * x[i]
+    for value in x:
+        total += value * value
     return 0.5 * total
 
 
@@ -191,7 +205,8 @@ def whiten_potentials(root, linear, precision, white_linear, white_precision):
     n_steps, d = linear.shape
     product = np.empty((d, d))
     for s in range(n_steps):
-        _multiply_transposed(root, linear[s], white_linear[s])
+        white_linear[s] = 0.0
+        _add_transposed_in_place(white_linear[s], root, linear[s])
         white_precision[s] = 0.0
         if _any(precision[s]):
             _sandwich_in_place(white_precision[s], root, precision[s], product)
@@ -217,7 +232,10 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor):
     factor  : (S, D, D) in: their precisions, of which the upper triangles are read
     """
     n_steps, d = message.shape
-    product, n, excess, x = np.empty((d, d)), np.empty((d, d)), np.empty(d), np.empty(d)
+    product, n = np.empty((d, d)), np.empty((d, d))
+    excess, x, drift = np.empty(d), np.empty(d), np.empty(d)
+    if n_steps == 0:
+        return 0.0
     log_integral = 0.0
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * _factor_in_place(factor[s], excess)
@@ -226,15 +244,11 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor):
         _solve_half(factor[s], x)
         log_integral += _half_square(x)
         _solve_other_half(factor[s], x)
+        _multiply(n, bias, drift)
         for i in range(d):
-            drift = 0.0
-            for j in range(d):
-                drift += n[i, j] * bias[j]
-            log_integral += bias[i] * (x[i] - 0.5 * drift)
-            x[i] -= drift
-        for i in range(d):
-            for j in range(d):
-                message[s - 1, j] += x[i] * dynamics[i, j]
+            log_integral += bias[i] * (x[i] - 0.5 * drift[i])
+            x[i] -= drift[i]
+        _add_transposed_in_place(message[s - 1], dynamics, x)
         _sandwich_in_place(factor[s - 1], dynamics, n, product)
     return log_integral + _begin_in_place(start, spread, factor[0], message[0], product, n)
 
@@ -243,17 +257,16 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor):
 def _begin_in_place(start, spread, m, g, product, n):
     """Turn (g, M) of w_1 = start + spread u into the message and the factor of u; return the log."""
     d = g.shape[0]
-    for i in range(d):
-        for j in range(i, d):
-            n[i, j] = m[i, j]
-            n[j, i] = m[i, j]
+    n[:] = m
+    _mirror_in_place(n)
     x, excess = np.empty(d), np.empty(d)
     _multiply(n, start, x)
     log_integral = 0.0
     for i in range(d):
         log_integral += start[i] * (g[i] - 0.5 * x[i])
         x[i] = g[i] - x[i]
-    _multiply_transposed(spread, x, g)
+    g[:] = 0.0
+    _add_transposed_in_place(g, spread, x)
     m[:] = 0.0
     _sandwich_in_place(m, spread, n, product)
     log_integral -= 0.5 * _factor_in_place(m, excess)

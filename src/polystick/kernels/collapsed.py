@@ -14,21 +14,25 @@ A token of topic -1 has none yet: it is drawn given those before it, which makes
 import math
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
-from polystick.kernels import kernel
+from polystick.kernels import kernel, simd, simd32
+from polystick.kernels.simd32 import LINE, WIDTH, add, load, mul, prefetch, splat, store
 from polystick.kernels.streams import open_stream, uniform
 
-LANES = 8
 LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
 UNASSIGNED = -1
-_LARGE, _SMALL = 2.0**500, 2.0**-500
+AHEAD = 6  # tokens between the request of a word's counts and their use
+SMALL = 2.0**-500  # a product of probabilities below it is turned into its logarithm
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 @kernel
 def count_words(words, assignments, word_topics):
     """Add each token to the counts (V, Tp) of its word and topic."""
     for i in range(words.shape[0]):
-        word_topics[words[i], assignments[i]] += np.float32(1)
+        word_topics[words[i], assignments[i]] += ONE
 
 
 @kernel
@@ -40,109 +44,188 @@ def count_documents(starts, assignments, document_topics):
 
 
 @kernel(inline="always")
-def _pick(sums, u, n_topics):
-    """Return the topic at u, a share in [0, 1) of all weight.
+def _pick(u, sums, n_topics):
+    """Return the topic at the share u in [0, 1) of all weight, and all weight.
 
-    sums : (Tp,) float32 weights summed along each lane: sums[t] = sums[t - 8] + weight of t
+    sums : (Tp,) float32 weights summed along each lane: sums[t] = sums[t - WIDTH] + weight of t
     """
-    last = sums.shape[0] - LANES
-    c0 = sums[last]
-    c1 = c0 + sums[last + 1]
-    c2 = c1 + sums[last + 2]
-    c3 = c2 + sums[last + 3]
-    c4 = c3 + sums[last + 4]
-    c5 = c4 + sums[last + 5]
-    c6 = c5 + sums[last + 6]
-    total = c6 + sums[last + 7]
+    last = sums.shape[0] - WIDTH
+    end0, end4 = sums[last], sums[last + 4]
+    end1, end5 = end0 + sums[last + 1], end4 + sums[last + 5]
+    end2, end3 = end1 + sums[last + 2], end1 + (sums[last + 2] + sums[last + 3])
+    total = end3 + (end5 + (sums[last + 6] + sums[last + 7]))
+    end4, end5 = end3 + end4, end3 + end5
+    end6 = end5 + sums[last + 6]
     x = np.float32(u) * total
-    lane, below = 0, np.float32(0)
-    if x >= c0:
-        lane, below = 1, c0
-    if x >= c1:
-        lane, below = 2, c1
-    if x >= c2:
-        lane, below = 3, c2
-    if x >= c3:
-        lane, below = 4, c3
-    if x >= c4:
-        lane, below = 5, c4
-    if x >= c5:
-        lane, below = 6, c5
-    if x >= c6:
-        lane, below = 7, c6
+    lane, below = 0, ZERO
+    if x >= end0:
+        lane, below = 1, end0
+    if x >= end1:
+        lane, below = 2, end1
+    if x >= end2:
+        lane, below = 3, end2
+    if x >= end3:
+        lane, below = 4, end3
+    if x >= end4:
+        lane, below = 5, end4
+    if x >= end5:
+        lane, below = 6, end5
+    if x >= end6:
+        lane, below = 7, end6
     x -= below
-    topic = lane
-    for t in range(lane, last, LANES):
-        topic += LANES * (x >= sums[t])
-    return min(topic, n_topics - 1), total  # rounding may lead past the last one
+    t = lane
+    for place in range(lane, last, WIDTH):
+        t += WIDTH * (x >= sums[place])
+    return min(t, n_topics - 1), total  # rounding may lead past the last topic
+
+
+@kernel(inline="always")
+def _move(t, step, here, totals, prior, spread, rate, weight):
+    """Add a token to topic t of the document at hand, or take it away: step = 1 or -1."""
+    here[t] += np.float32(step)
+    totals[t] += step
+    rate[t] = 1.0 / (totals[t] + spread)
+    weight[t] = (here[t] + prior[t]) * rate[t]
 
 
 @kernel
-def _enter_document(first, last, assignments, alpha, rate, here, weight):
-    """Count the document's topics into here (Tp,) and set weight = (here + alpha) rate."""
+def _start_sweep(alpha, totals, spread, prior, rate):
+    """Write alpha and 1 / (totals + spread) as float32."""
+    for t in range(alpha.shape[0]):
+        prior[t], rate[t] = alpha[t], 1.0 / (totals[t] + spread)
+
+
+@kernel
+def _start_document(first, stop, assignments, prior, rate, here, weight):
+    """Count the document's topics into here (Tp,) and set weight = (here + prior) rate."""
     for t in range(here.shape[0]):
-        here[t] = np.float32(0)
-    for i in range(first, last):
+        here[t] = ZERO
+    for i in range(first, stop):
         if assignments[i] >= 0:
-            here[assignments[i]] += np.float32(1)
+            here[assignments[i]] += ONE
     for t in range(here.shape[0]):
-        weight[t] = (here[t] + alpha[t]) * rate[t]
+        weight[t] = (here[t] + prior[t]) * rate[t]
 
 
 @kernel
 def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics, totals):
     """Draw the topic of each token anew, in place; return the log likelihood of the tokens.
 
-    The likelihood of a token is its word's probability at the means of proportions and topics given
-    all assignments, those of the tokens after it being of the sweep before.
+    The likelihood of a token is its word's probability at the means of shares and topics given all
+    assignments at that moment, its own included.
 
     key         : uint64
-    rows        : (n,) uint64 ids of the documents
+    rows        : (n,) uint64 ids of the documents, which key their streams
     starts      : (n + 1,) int64; the tokens of document i are starts[i] .. starts[i + 1]
     words       : (tokens,) int32
-    assignments : (tokens,) int32 topics, in and out; -1 for none yet
+    assignments : (tokens,) int32 topics, in and out; UNASSIGNED for none yet
     alpha       : (T,) float64
     eta         : float64
-    word_topics : (V, Tp) float32 whole counts, in and out; padding 0
-    totals      : (T,) float64 whole counts of the topics, in and out
+    word_topics : (V, Tp) float32 whole counts, in and out; Tp the next multiple of WIDTH, padding 0
+    totals      : (T,) float64 sums of word_topics over words, in and out
     """
-    n_words, n_padded = word_topics.shape
-    n_topics, eta32 = alpha.shape[0], np.float32(eta)
-    prior, rate = np.zeros(n_padded, np.float32), np.zeros(n_padded, np.float32)
-    here, weight = np.zeros(n_padded, np.float32), np.zeros(n_padded, np.float32)
-    sums = np.zeros(n_padded, np.float32)
-    for t in range(n_topics):
-        prior[t], rate[t] = alpha[t], 1.0 / (totals[t] + n_words * eta)
+    size, n_topics = word_topics.shape[1], alpha.shape[0]
+    spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
+    prior, rate = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    here, weight = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    sums = np.zeros(size, np.float32)
+    _start_sweep(alpha, totals, spread, prior, rate)
     alpha_sum, value, product = alpha.sum(), 0.0, 1.0
     for d in range(rows.shape[0]):
         s0, s1 = open_stream(key, rows[d])
-        _enter_document(starts[d], starts[d + 1], assignments, prior, rate, here, weight)
+        _start_document(starts[d], starts[d + 1], assignments, prior, rate, here, weight)
         scale = 1.0 / (starts[d + 1] - starts[d] + alpha_sum)
         for i in range(starts[d], starts[d + 1]):
             v, t = words[i], assignments[i]
             if t >= 0:
-                word_topics[v, t] -= np.float32(1)
-                here[t] -= np.float32(1)
-                totals[t] -= 1.0
-                rate[t] = 1.0 / (totals[t] + n_words * eta)
-                weight[t] = (here[t] + prior[t]) * rate[t]
-            for j in range(LANES):
-                sums[j] = weight[j] * (word_topics[v, j] + eta32)
-            for j in range(LANES, n_padded):
-                sums[j] = sums[j - LANES] + weight[j] * (word_topics[v, j] + eta32)
+                word_topics[v, t] -= ONE
+                _move(t, -1.0, here, totals, prior, spread, rate, weight)
+            for j in range(WIDTH):
+                sums[j] = weight[j] * (word_topics[v, j] + short_eta)
+            for j in range(WIDTH, size):
+                sums[j] = sums[j - WIDTH] + weight[j] * (word_topics[v, j] + short_eta)
             u, s0, s1 = uniform(s0, s1)
-            t, total = _pick(sums, u, n_topics)
-            without = weight[t] * (word_topics[v, t] + eta32)
+            t, total = _pick(u, sums, n_topics)
+            without = weight[t] * (word_topics[v, t] + short_eta)
             assignments[i] = t
-            word_topics[v, t] += np.float32(1)
-            here[t] += np.float32(1)
-            totals[t] += 1.0
-            rate[t] = 1.0 / (totals[t] + n_words * eta)
-            weight[t] = (here[t] + prior[t]) * rate[t]
-            product *= scale * (total + (weight[t] * (word_topics[v, t] + eta32) - without))
-            if product < _SMALL:
+            word_topics[v, t] += ONE
+            _move(t, 1.0, here, totals, prior, spread, rate, weight)
+            product *= scale * (total + (weight[t] * (word_topics[v, t] + short_eta) - without))
+            if product < SMALL:
                 value, product = value + math.log(product), 1.0
     return value + math.log(product)
 
 
-sweep_in_place = sweep_scalar
+@simd.intrinsic
+def _with_lane(typing, x, lane, y):
+    """Return x with that lane of y instead, if there is a lane of this number."""
+    numbers = ir.VectorType(ir.IntType(32), WIDTH)
+
+    def generate(context, builder, signature, arguments):
+        x, lane, y = arguments
+        zeros, undefined = ir.Constant(numbers, None), ir.Constant(numbers, ir.Undefined)
+        short = builder.trunc(lane, ir.IntType(32))
+        one = builder.insert_element(undefined, short, ir.Constant(ir.IntType(32), 0))
+        wanted = builder.shuffle_vector(one, undefined, zeros)
+        mask = builder.icmp_signed("==", wanted, ir.Constant(numbers, list(range(WIDTH))))
+        return builder.select(mask, y, x)
+
+    return simd32.vector(simd32.vector, types.int64, simd32.vector), generate
+
+
+@kernel(inline="always")
+def _run_lanes(weight, counts, first, eta, old, without, sums):
+    """Write the sums of the weights along the lanes, with `without` for topic `old`."""
+    total, start = splat(ZERO), first // WIDTH
+    shift, instead = splat(eta), splat(without)
+    for p in range(weight.shape[0] // WIDTH):
+        x = mul(load(weight, p), add(load(counts, start + p), shift))
+        total = add(total, _with_lane(x, old - WIDTH * p, instead))
+        store(sums, p, total)
+
+
+@kernel
+def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, totals):
+    """Do as sweep_scalar, WIDTH topics at a time, with the same bits.
+
+    Most tokens keep their topic. So a token is not taken out of the counts, but out of the sum; counts
+    are written only where the topic has changed, and the processor works ahead where it has not.
+    """
+    size, n_topics, counts = word_topics.shape[1], alpha.shape[0], word_topics.reshape(-1)
+    spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
+    prior, rate = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    here, weight = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    sums = np.zeros(size, np.float32)
+    _start_sweep(alpha, totals, spread, prior, rate)
+    alpha_sum, value, product = alpha.sum(), 0.0, 1.0
+    for d in range(rows.shape[0]):
+        s0, s1 = open_stream(key, rows[d])
+        _start_document(starts[d], starts[d + 1], assignments, prior, rate, here, weight)
+        scale = 1.0 / (starts[d + 1] - starts[d] + alpha_sum)
+        for i in range(starts[d], starts[d + 1]):
+            later = np.int64(words[min(i + AHEAD, words.shape[0] - 1)]) * size
+            for j in range(0, size, LINE):
+                prefetch(counts, later + j)
+            first, old, without = np.int64(words[i]) * size, np.int64(assignments[i]), ZERO
+            if old >= 0:
+                slower = np.float32(1.0 / ((totals[old] - 1.0) + spread))
+                without = ((here[old] - ONE) + prior[old]) * slower
+                without *= (counts[first + old] - ONE) + short_eta
+            _run_lanes(weight, counts, first, short_eta, old, without, sums)
+            u, s0, s1 = uniform(s0, s1)
+            t, total = _pick(u, sums, n_topics)
+            if t != old:
+                without = weight[t] * (counts[first + t] + short_eta)
+                if old >= 0:
+                    counts[first + old] -= ONE
+                    _move(old, -1.0, here, totals, prior, spread, rate, weight)
+                assignments[i] = t
+                counts[first + t] += ONE
+                _move(t, 1.0, here, totals, prior, spread, rate, weight)
+            product *= scale * (total + (weight[t] * (counts[first + t] + short_eta) - without))
+            if product < SMALL:
+                value, product = value + math.log(product), 1.0
+    return value + math.log(product)
+
+
+sweep_in_place = sweep_simd if simd32.ENABLED else sweep_scalar

@@ -1,11 +1,17 @@
 """Gammas and what is made of them: unnormalised topics, Dirichlet rows.
 
-`gamma` is exact: Marsaglia and Tsang (2000) from 1 on, boosted by a power of a uniform below.
+`gamma` is exact: Marsaglia and Tsang (2000) from shape 1 on, boosted by a power of a uniform below.
 
-Most entries of the topics have no token and so the law Gamma(a) with a small a, drawn by
-inversion in loops without branches. Below x = 1, which is most of the mass, F(x) = u has the
-solution x = y p(y) with y = (u Gamma(a + 1))^(1/a), where p is smooth: p(0) = 1 and its singularity
-is at u = 1. p is interpolated at Chebyshev's points. Beyond x = 1 the draw is exact, by rejection.
+Most entries of the topics have no token and so the law Gamma(a) with a small a. For a from 1e-3 to
+1/2 they are drawn by inversion, in float32 and without branches. With C = Gamma(a + 1),
+
+    F(x) = x^a (1 + a R(x)) / C,    R(x) = sum over k >= 1 of (-x)^k / (k! (a + k)),
+
+so that F(x) = u is x (1 + a R(x))^(1/a) = y with y = (u C)^(1/a). Its solution is x = y p(y) with p
+smooth, p(0) = 1 and the nearest singularity at u = 1. Up to x = 1 a polynomial of degree 10 at
+Chebyshev's points puts F(x) within 2e-7 of u; the 24 bits of u and float32 add about as much. The
+rare draw beyond 1 is made anew, by exact rejection. So the law is off by less than 5e-7 in F, which
+no test with fewer than 1e12 draws could see.
 """
 
 import math
@@ -19,11 +25,12 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 SMALLEST_SHORT = np.float32(np.finfo(np.float32).tiny)
 LEAST_INVERTED, MOST_INVERTED = 1e-3, 0.5  # concentrations that are drawn by inversion
 N_NODES = 11
-N_TABLED = 64
 UNIT = np.float32(2.0**-24)
 HALF = np.float32(0.5)
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
-FLAT = np.float32(2.0**-40)  # p is constant below it; smaller arguments make subnormals, which are slow
+FLAT = np.float32(
+    2.0**-40
+)  # p is constant below it; smaller arguments make subnormals, which are slow
 LOW_BITS = np.uint64(0xFFFFFF)
 LOWEST = np.float32(-126.0)
 
@@ -128,7 +135,7 @@ def _solve(a, y):
 
 
 @kernel
-def inverse_polynomial(a, coefficients):
+def fit_inverse(a, coefficients):
     """Write the coefficients, the highest first, of p with x = y p(y) for x <= 1 under Gamma(a).
 
     coefficients : (degree + 1,) float32 out
@@ -170,56 +177,67 @@ def _fill_uniforms(out, s0, s1):
     return s0, s1
 
 
+@kernel(inline="always")
+def _invert_row(u, log2_c, slope, polynomial, topics, i):
+    """Write x of F(x) = u[t] where x <= 1, and anything finite elsewhere; slope is 1 / a."""
+    for t in range(u.shape[0]):
+        y = _exp2(max((_log2(u[t]) + log2_c) * slope, LOWEST))
+        z = max(y, FLAT)
+        p = polynomial[0]
+        for k in range(1, N_NODES):
+            p = p * z + polynomial[k]
+        topics[i, t] = p * y
+
+
+@kernel
+def _draw_entry(count, concentration, inverted, s0, s1):
+    """Draw Gamma(count + concentration), given that it is above 1 if an inverted entry has no count."""
+    shape = count + concentration
+    if count > 0:
+        d = shape - 1.0 / 3.0
+        return _gamma_from(d, 1.0 / math.sqrt(9.0 * d), s0, s1)
+    if inverted:
+        return _gamma_beyond_one(shape, s0, s1)
+    return gamma(shape, s0, s1)
+
+
 @kernel
 def draw_topics(key, first, counts, concentration, topics, sums):
     """Write Gamma(counts + concentration) for a block of words, from the stream of first + i.
 
-    Draws below the smallest normal float32 are raised to it, so no entry is 0.
+    A draw below the smallest normal float32 is raised to it (to 1e-5), so that no entry is 0.
 
-    key    : uint64
-    first  : int64, the id of the first word
-    counts : (m, Tp) int32
-    topics : (m, Tp) float32 out; 0 in the padding
-    sums   : (T,) float64 out: the sums over the block
+    key           : uint64
+    first         : int64, the id of the first word
+    counts        : (m, Tp) int32, Tp even
+    concentration : float64, any positive number
+    topics        : (m, Tp) float32 out; 0 in the padding
+    sums          : (T,) float64 out: the sums over the block
     """
-    m, size = counts.shape
-    n_topics = sums.shape[0]
+    size, n_topics = counts.shape[1], sums.shape[0]
     inverted = concentration >= LEAST_INVERTED and concentration <= MOST_INVERTED
     a = concentration if inverted else MOST_INVERTED
+    log_c = math.lgamma(a + 1.0)
+    log2_c, slope = np.float32(log_c / math.log(2.0)), np.float32(1.0 / a)
+    below_one = (1.0 + a * _series(a, 1.0)) * math.exp(-log_c)
+    edge = np.float32(below_one if inverted else 0.0)
     polynomial = np.empty(N_NODES, np.float32)
-    inverse_polynomial(a, polynomial)
-    shift, slope = np.float32(math.lgamma(a + 1.0) / math.log(2.0)), np.float32(1.0 / a)
-    edge = np.float32(-1.0)
-    if inverted:
-      edge = np.float32((1.0 + a * _series(a, 1.0)) * math.exp(-math.lgamma(a + 1.0)))
+    fit_inverse(a, polynomial)
     u, left = np.ones(size, np.float32), np.empty(size, np.int64)
     for t in range(n_topics):
         sums[t] = 0.0
-    for i in range(m):
+    for i in range(counts.shape[0]):
         s0, s1 = open_stream(key, np.uint64(first + i))
         if inverted:
             s0, s1 = _fill_uniforms(u, s0, s1)
-            for t in range(size):
-                y = _exp2(max((_log2(u[t]) + shift) * slope, LOWEST))
-                z = max(y, FLAT)
-                p = polynomial[0]
-                for k in range(1, N_NODES):
-                    p = p * z + polynomial[k]
-                topics[i, t] = p * y
+            _invert_row(u, log2_c, slope, polynomial, topics, i)
         n_left = 0
-        for t in range(n_topics):  # without branches, since half of them would be guessed wrong
+        for t in range(n_topics):  # no branch: the processor would guess it wrong too often
             left[n_left] = t
             n_left += counts[i, t] > 0 or u[t] > edge
         for j in range(n_left):
             t = left[j]
-            shape = counts[i, t] + concentration
-            if counts[i, t] > 0:
-                d = shape - 1.0 / 3.0
-                x, s0, s1 = _gamma_from(d, 1.0 / math.sqrt(9.0 * d), s0, s1)
-            elif inverted:
-                x, s0, s1 = _gamma_beyond_one(shape, s0, s1)
-            else:
-                x, s0, s1 = gamma(shape, s0, s1)
+            x, s0, s1 = _draw_entry(counts[i, t], concentration, inverted, s0, s1)
             topics[i, t] = x
         for t in range(n_topics):
             topics[i, t] = max(topics[i, t], SMALLEST_SHORT)

@@ -22,7 +22,11 @@ from polystick.kernels.polyagamma import draw
 from polystick.kernels.streams import normal, open_stream
 
 SMALLEST, LARGEST = 1e-250, 1e250  # a sum between them has lost nothing to under- or overflow
+LARGEST_EXPONENT = (
+    700.0  # beyond LARGEST, but no overflow, which raises where kernels run as Python
+)
 MOST_HALVINGS = 30
+LARGEST_STEP = 50.0  # of log variance
 LEAST_GAIN = 1e-4  # of what the slope promises (Armijo)
 
 
@@ -94,7 +98,7 @@ def draw_logistic_rows_in_place(key, rows, topic_counts, precision, mean, psi):
             h = kappa + omega * (zeta - mean[t]) - pull[t]  # of psi - mean
             shift = (h + math.sqrt(j) * noise) / j
             psi[row, t] = mean[t] + shift
-            before += math.exp(psi[row, t] - top)
+            before += math.exp(min(psi[row, t] - top, LARGEST_EXPONENT))
             linalg.add_multiple_in_place(pull[t + 1 :], shift, precision[t, t + 1 :])
 
 
@@ -214,7 +218,7 @@ def _move_variance(n_tokens, precision, location, variance, work):
     rate = 1.0
     for _ in range(MOST_HALVINGS):
         for t in range(p.shape[0]):
-            trial[t] = variance[t] * math.exp(rate * weight[t])
+            trial[t] = variance[t] * math.exp(min(rate * weight[t], LARGEST_STEP))
         gain = _scale_terms(n_tokens, precision, location, trial, p) - before
         if gain >= LEAST_GAIN * rate * promise:
             variance[:] = trial

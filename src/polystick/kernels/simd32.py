@@ -3,9 +3,10 @@
 A flat float32 array is read as a sequence of vectors: number p is its entries from p * WIDTH on.
 Each operation is IEEE's in every lane and rounds once. There is no fused multiply-add: plain Python
 has none for float32, and the scalar twins of kernels must give the same bits. Indices are not
-checked. `ENABLED` is that of `simd`.
+checked. `ENABLED` is that of `simd`; `prefetch` may be called wherever kernels run.
 """
 
+import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,7 +17,8 @@ from polystick.kernels.simd import ENABLED, intrinsic
 __all__ = ["ENABLED", "WIDTH", "add", "load", "mul", "prefetch", "splat", "store"]
 
 WIDTH = 8
-LINE = 16  # floats in a line of the cache
+LINE = 64  # bytes in a line of the cache
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
 
 _LLVM = ir.VectorType(ir.FloatType(), WIDTH)
 
@@ -96,8 +98,7 @@ def mul(typing, x, y):
 
 
 @intrinsic
-def prefetch(typing, array, index):
-    """Ask for the line of the cache that holds entry (not vector) number `index` of an array."""
+def _prefetch(typing, array, index):
 
     def generate(context, builder, signature, arguments):
         byte, i32 = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -109,3 +110,11 @@ def prefetch(typing, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
+
+
+def _ignore(array, index):
+    """Do nothing, where there is no compiler."""
+
+
+# asks for the line of the cache that holds entry (not vector) number `index` of a flat array
+prefetch = _prefetch if COMPILED else _ignore

@@ -8,6 +8,7 @@ Any topic model will do that has
     prior_rows(prior, shard, key)    -> rows, drawn as if nothing had been seen
     fold(prior, shard, rows, key)    -> rows, drawn so that the law of the shares given the words stays
     proportions_of(rows)             -> shares of topics (n, T)
+    word_ids(shard)                  -> the row of `topics` for each cell
 
 so all models are scored by one estimator. A prior is one posterior state of the topics; documents move on
 from state to state.
@@ -18,7 +19,6 @@ import itertools
 import numpy as np
 
 from polystick.keys import Key
-from polystick.models.documents import Documents
 
 
 def fold_in(model, priors, shard, seed, *, n_burn=25, n_sweeps=5):
@@ -51,19 +51,19 @@ def _annealed(model, prior, tokens, stages, seed, number):
     log_weights = np.zeros(len(tokens.rows))
     for stage, (before, after) in enumerate(itertools.pairwise(stages), start=1):
         fresh = tokens._replace(starts=tokens.starts + before, stops=tokens.starts + after)
-        log_weights += log_probabilities(fresh, model.proportions_of(rows), prior)
+        log_weights += log_probabilities(model, fresh, model.proportions_of(rows), prior)
         seen = tokens._replace(stops=tokens.starts + after)
         rows = model.fold(prior, seen, rows, Key(chain.seed, stage))
     return log_weights
 
 
-def log_probabilities(shard, proportions, prior):
+def log_probabilities(model, shard, proportions, prior):
     """Return the log probability of each document's words, (n,), without multinomial coefficients."""
     lengths = shard.stops - shard.starts
     document = np.repeat(np.arange(len(lengths)), lengths)
     cell = np.arange(lengths.sum()) + np.repeat(shard.starts - _offsets(lengths), lengths)
     weights = proportions / prior.sizes
-    topics = prior.topics[shard.words[cell], : weights.shape[1]]
+    topics = prior.topics[model.word_ids(shard)[cell], : weights.shape[1]]
     mixed = np.einsum("ct,ct->c", weights[document], topics)
     logs = shard.counts[cell] * np.log(np.maximum(mixed, np.finfo(np.float64).tiny))
     return np.bincount(document, weights=logs, minlength=len(lengths))
@@ -78,8 +78,13 @@ def in_random_order(shard, seed):
     ]
     lengths = np.array([len(w) for w in words], dtype=np.int64)
     starts, flat = _offsets(lengths), np.concatenate(words).astype(np.int32)
-    return Documents(
-        shard.rows, starts, starts + lengths, flat, np.ones(len(flat), np.int32), flat[:0], flat[:0]
+    return shard._replace(
+        starts=starts,
+        stops=starts + lengths,
+        words=flat,
+        counts=np.ones(len(flat), np.int32),
+        vocabulary=flat[:0],
+        columns=flat[:0],
     )
 
 

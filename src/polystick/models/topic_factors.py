@@ -65,7 +65,7 @@ class VariationalTopics:
     def initial_factor(self, shards, key):
         """Start from collapsed LDA, with the largest topics first."""
         start = self._warm_start(shards, key)
-        n, total, outer = self._moments_of(start)
+        n, total, outer = self.moments_of(start)
         by = sum(len(shard.rows) for shard in shards) / max(n, 1)
         normal = self.prior.posterior(by * n, by * total, by * outer)
         return TopicFactor(normal, start.word_topics * by + self.concentration)
@@ -175,7 +175,7 @@ class VariationalTopics:
         mean, cov = factor.normal.draw(rng)[:2]
         words = self.pad(rng.standard_gamma(factor.topics))
         sums = factor.topics.sum(axis=0) - self.n_words * self.concentration
-        return self.parameters(mean, cov, words, sums / sums.sum())
+        return self.parameters({"mean": mean, "cov": cov}, words, sums / sums.sum())
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_d), with the same points for each document."""

@@ -31,6 +31,7 @@ from polystick.models.word_counts import Pairs, padded
 WORDS_PER_BLOCK = 512  # part of the result: sizes are summed block by block
 MEAN_TOPICS = 0.5  # part of the burn-in in which topics are set to their means, not drawn
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
+_RENAMED = 4096  # draws that tell the law of psi under other names
 
 
 class Parameters(NamedTuple):
@@ -96,6 +97,11 @@ class CorrelatedTopics(VariationalTopics):
     def n_sticks(self):
         return self.n_topics - 1
 
+    @property
+    def n_cells(self):
+        """Rows of `topics`."""
+        return self.n_words
+
     def shards(self, counts, size=documents.ROWS_PER_BLOCK, ids=None):
         """Cut counts (n, V), dense or CSR, into blocks of documents."""
         return documents.cut(counts, size, ids)
@@ -120,9 +126,10 @@ class CorrelatedTopics(VariationalTopics):
 
     def simulate(self, n_tokens, rng):
         """Draw (parameters, rows, counts) from the joint law, for documents of n_tokens (n,) each."""
-        mean, cov = self.prior.draw(rng)[:2]
+        mean, cov, _ = self.prior.draw(rng)
         share = np.full(self.n_topics, 1 / self.n_topics)
-        parameters = self.parameters(mean, cov, self.simulate_words(rng), share)
+        law = {"mean": mean, "cov": cov}
+        parameters = self.parameters(law, self.simulate_words(rng), share)
         rows = Rows(rng.multivariate_normal(mean, cov, size=len(n_tokens), method="cholesky"))
         return parameters, rows, self.simulate_counts(parameters, rows, n_tokens, rng)
 
@@ -132,18 +139,16 @@ class CorrelatedTopics(VariationalTopics):
         words = self.proportions(rows.psi) @ (topics / topics.sum(axis=1, keepdims=True))
         return rng.multinomial(n_tokens, words)
 
-    def parameters(self, mean, cov, words, share):
-        """Build parameters; words are those fields that tell of the topics."""
-        return self.parameter_type(
-            mean=mean, cov=cov, share=share, move=np.arange(self.n_topics), **words
-        )
+    def parameters(self, law, words, share):
+        """Build parameters from the fields that tell of psi and those that tell of the topics."""
+        return self.parameter_type(share=share, move=np.arange(self.n_topics), **law, **words)
 
     def simulate_words(self, rng):
         return self.pad(rng.standard_gamma(self.concentration, (self.n_words, self.n_topics)))
 
     def pad(self, topics):
         """Return topics (V, T), not normalised, as fields of parameters."""
-        wide = np.zeros((self.n_words, padded(self.n_topics)), dtype=np.float32)
+        wide = np.zeros((len(topics), padded(self.n_topics)), dtype=np.float32)
         wide[:, : self.n_topics] = topics
         return {"topics": wide, "sizes": wide[:, : self.n_topics].sum(axis=0, dtype=np.float64)}
 
@@ -153,7 +158,7 @@ class CorrelatedTopics(VariationalTopics):
         """Start from collapsed LDA, with the largest topics first."""
         start = self._warm_start(shards, key)
         words = self.mean_words(start.word_topics)
-        return self.parameters(*self._law_of(start), words, _shares(start.word_topics))
+        return self.parameters(self.law_of(start, shards), words, shares(start.word_topics))
 
     def _warm_start(self, shards, key):
         start = collapsed_start(shards, self.n_topics, self.n_words, self.concentration, key)
@@ -164,14 +169,12 @@ class CorrelatedTopics(VariationalTopics):
             document_topics=start.document_topics[:, order],
         )
 
-    def _law_of(self, start):
+    def law_of(self, start, shards):
         """Return the expected mean and covariance of psi, had documents the shares of a start."""
-        normal = self.prior.posterior(*self._moments_of(start))
-        return normal.mean, normal.expected_cov if normal.degrees > len(
-            normal.mean
-        ) + 1 else normal.scale
+        normal = self.prior.posterior(*self.moments_of(start))
+        return {"mean": normal.mean, "cov": normal.scale / (normal.degrees - self.n_sticks + 1)}
 
-    def _moments_of(self, start):
+    def moments_of(self, start):
         psi = self.psi(np.log(start.document_topics + start.alpha))
         return len(psi), psi.sum(axis=0), psi.T @ psi
 
@@ -189,12 +192,15 @@ class CorrelatedTopics(VariationalTopics):
 
     def draw_rows(self, prior, shard, rows, key):
         """Topics of tokens | psi, then psi | topics of tokens."""
-        psi = rows.psi if prior.move is None else self._renamed(rows.psi, prior.move)
+        psi = rows.psi if prior.move is None else self.renamed(rows.psi, prior.move)
         counts, pairs, value = self._draw_assignments(prior, shard, psi, key)
-        psi = self.draw_psi(prior, shard.rows, counts, psi, key)
-        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, Pairs([pairs]), value)
+        psi = self.draw_psi(prior, shard, counts, psi, key)
+        return Rows(psi), self.summarise(shard, psi, pairs, value)
 
-    def _renamed(self, psi, move):
+    def summarise(self, shard, psi, pairs, value):
+        return Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, Pairs([pairs]), value)
+
+    def renamed(self, psi, move):
         return self.psi(self.decomposition.log_probabilities(psi)[:, move])
 
     def _draw_assignments(self, prior, shard, psi, key):
@@ -203,26 +209,29 @@ class CorrelatedTopics(VariationalTopics):
         counts = np.empty(weights.shape, dtype=np.int64)
         pairs = np.empty(int(shard.totals.sum()), dtype=np.int32)
         value = assignments.draw_assignments(
-            key.at("topic"), *shard[:5], weights, prior.topics, pairs, counts
-        )
+            key.at("topic"), *shard[:3], self.word_ids(shard), shard.counts,
+            weights, prior.topics, pairs, counts,
+        )  # fmt: skip
         return counts, pairs, value
 
-    def draw_psi(self, prior, ids, counts, psi, key):
+    def draw_psi(self, prior, shard, counts, psi, key):
         """Omega | psi, counts, then psi | omega, counts."""
         splits = self.decomposition.split(counts)
-        potential = augmentation.draw_potential(splits, psi, key.at("omega"), ids)
-        return prior.normal.draw(potential, key.normals("psi", ids, 2 * psi.shape[1]))
+        potential = augmentation.draw_potential(splits, psi, key.at("omega"), shard.rows)
+        return prior.normal.draw(potential, key.normals("psi", shard.rows, 2 * psi.shape[1]))
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi and topics | topics of tokens."""
-        counts = statistics.words.table(self.n_words, padded(self.n_topics))
+        counts = statistics.words.table(self.n_cells, padded(self.n_topics))
         words = self.draw_words(parameters, counts, key, ordered_map)
-        return self._with_words(statistics, counts, words, key)
+        law = self.draw_law(parameters, statistics, key)
+        return self.parameters(law, words, shares(counts[:, : self.n_topics]))
 
-    def _with_words(self, statistics, counts, words, key):
+    def draw_law(self, parameters, statistics, key):
+        """mean, cov | psi."""
         normal = self.prior.posterior(*statistics[:3])
         mean, cov, _ = normal.draw(key.generator("parameters"))
-        return self.parameters(mean, cov, words, _shares(counts[:, : self.n_topics]))
+        return {"mean": mean, "cov": cov}
 
     def draw_words(self, parameters, counts, key, ordered_map):
         """Topics | topics of tokens."""
@@ -246,9 +255,9 @@ class CorrelatedTopics(VariationalTopics):
         if key.sweep > MEAN_TOPICS * n_burn:
             drawn = self.draw_parameters(parameters, statistics, key, ordered_map)
         else:
-            counts = statistics.words.table(self.n_words, padded(self.n_topics))
-            words = self.mean_words(counts[:, : self.n_topics])
-            drawn = self._with_words(statistics, counts, words, key)
+            counts = statistics.words.table(self.n_cells, padded(self.n_topics))[:, : self.n_topics]
+            law = self.draw_law(parameters, statistics, key)
+            drawn = self.parameters(law, self.mean_words(counts), shares(counts))
         if key.sweep in [int(share * n_burn) for share in REORDERED]:
             drawn = self._rename(drawn, np.argsort(-drawn.share, kind="stable"), key)
         return drawn
@@ -257,12 +266,10 @@ class CorrelatedTopics(VariationalTopics):
         """Let new topic t be what topic order[t] was; documents follow in the next sweep."""
         if (order == np.arange(self.n_topics)).all():
             return parameters
-        mean, cov = self._renamed_law(parameters, order, key)
         return parameters._replace(
-            mean=mean,
-            cov=cov,
             share=parameters.share[order],
             move=parameters.move[order],
+            **self.rename_law(parameters, order, key),
             **self.rename_words(parameters, order),
         )
 
@@ -271,16 +278,16 @@ class CorrelatedTopics(VariationalTopics):
         topics = np.ascontiguousarray(parameters.topics[:, wide])
         return {"topics": topics, "sizes": parameters.sizes[order]}
 
-    def _renamed_law(self, parameters, order, key, n_draws=4096):
+    def rename_law(self, parameters, order, key):
         """Match the moments of renamed psi: good enough for the one sweep that uses them."""
-        noise = key.generator("rename").standard_normal((n_draws, self.n_sticks))
+        noise = key.generator("rename").standard_normal((_RENAMED, self.n_sticks))
         psi = parameters.mean + noise @ np.linalg.cholesky(parameters.cov).T
-        psi = self._renamed(psi, order)
-        return psi.mean(axis=0), np.atleast_2d(np.cov(psi, rowvar=False))
+        psi = self.renamed(psi, order)
+        return {"mean": psi.mean(axis=0), "cov": np.atleast_2d(np.cov(psi, rowvar=False))}
 
     def agree(self, chains, key):
         """Give chains the labels of the first, by how alike their topics are."""
-        topics = np.stack([self.describe_parameters(p)["topics"] for p in chains])
+        topics = [self.describe_parameters(p)["topics"].reshape(self.n_topics, -1) for p in chains]
         orders, _ = align(topics)
         return [chains[0], *(self._rename(p, o, key) for p, o in zip(chains[1:], orders[1:]))]
 
@@ -295,10 +302,14 @@ class CorrelatedTopics(VariationalTopics):
         words = self.pad(topics.T)
         return Prior(Normal(mean, cov), words["topics"], words["sizes"], None)
 
+    def word_ids(self, shard):
+        """Return the row of `topics` that each cell of a block is about."""
+        return shard.words
+
     def fold(self, prior, shard, rows, key):
         """Draw rows without summing anything up."""
         counts, _, _ = self._draw_assignments(prior, shard, rows.psi, key)
-        return Rows(self.draw_psi(prior, shard.rows, counts, rows.psi, key))
+        return Rows(self.draw_psi(prior, shard, counts, rows.psi, key))
 
     def prior_rows(self, prior, shard, key):
         """Draw rows as if no word had been seen."""
@@ -319,18 +330,17 @@ class CorrelatedTopics(VariationalTopics):
     def describe_parameters(self, parameters):
         """Return what is recorded: topics as (T, V) probabilities."""
         topics = parameters.topics[:, : self.n_topics].T / parameters.sizes[:, None]
-        return {
-            "mean": parameters.mean,
-            "cov": parameters.cov,
-            "topics": np.ascontiguousarray(topics, dtype=np.float32),
-            "share": parameters.share,
-        }
+        topics = np.ascontiguousarray(topics, dtype=np.float32)
+        return {**self.describe_law(parameters), "topics": topics, "share": parameters.share}
+
+    def describe_law(self, parameters):
+        return {"mean": parameters.mean, "cov": parameters.cov}
 
     def describe_rows(self, shard, rows):
         return {"proportions": self.proportions(rows.psi)}
 
 
-def _shares(counts):
+def shares(counts):
     """Return the share of each topic (T,) in the tokens, of counts (V, T)."""
     sizes = counts.sum(axis=0, dtype=np.float64)
     return sizes / max(1.0, sizes.sum())

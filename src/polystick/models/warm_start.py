@@ -1,11 +1,12 @@
 """A start for topic models: topics from a short run of collapsed latent Dirichlet allocation.
 
 A cold chain of a correlated topic model needs many sweeps to find its topics; a collapsed sampler with
-independent proportions finds almost the same ones in a few cheap sweeps. It goes through the tokens
-one after another in one thread, so the start is the same on any number of threads. A corpus of more
-than `max_tokens` is represented by a random part of it.
+independent shares finds almost the same ones in a few cheap sweeps. It goes through the tokens one after
+another in one thread, so the start is the same on any number of threads. A corpus of more than
+`max_tokens` is represented by a random part of it.
 
-Collapsed sampling needs whole tokens: counts that are weights are rounded to the nearest whole number.
+Collapsed sampling needs whole tokens: counts that are weights are rounded at random, up as often as
+their fraction says, so that small weights are not lost.
 """
 
 from typing import NamedTuple
@@ -14,11 +15,14 @@ import numpy as np
 from scipy.special import digamma
 
 from polystick.kernels import collapsed
+from polystick.models.word_counts import padded
 
 N_SWEEPS = 60
 MAX_TOKENS = 1_500_000
-MIN_DOCUMENTS = 1000  # of a large corpus: longer documents give a part of their tokens
-LEARN_AFTER, LEARN_EVERY = 5, 5
+MIN_DOCUMENTS = 1000  # of a large corpus; where they are long, each gives a part of its tokens
+ALPHA_SUM = 5.0  # before it is learned
+LEARN_EVERY = 5  # sweeps
+PRIOR_SHAPE, PRIOR_RATE = 1.001, 1.0  # of the gamma prior of alpha, as in MALLET
 
 
 class Tokens(NamedTuple):
@@ -33,29 +37,27 @@ class State(NamedTuple):
     """Where a collapsed sampler stands; its sweeps write into it."""
 
     assignments: np.ndarray  # (tokens,) int32
-    word_topics: np.ndarray  # (V, Tp) float32 whole counts; padding 0
-    totals: np.ndarray  # (T,) float64 whole counts
+    word_topics: np.ndarray  # (V, padded T) float32 whole counts
+    totals: np.ndarray  # (T,) whole counts
 
 
 class Start(NamedTuple):
     """What a warm start found."""
 
-    word_topics: np.ndarray  # (V, T) float64 whole counts
-    alpha: np.ndarray  # (T,) concentration of the proportions
-    document_topics: np.ndarray  # (n, T) int64 counts of the documents used
+    word_topics: np.ndarray  # (V, T) whole counts
+    alpha: np.ndarray  # (T,) concentration of the shares
+    document_topics: np.ndarray  # (n, T) whole counts of the documents used
     rows: np.ndarray  # (n,) uint64 ids of the documents used
 
 
 def collapsed_start(shards, n_topics, n_words, concentration, key,
                     n_sweeps=N_SWEEPS, max_tokens=MAX_TOKENS):  # fmt: skip
-    """Return a `Start`: `n_sweeps` collapsed sweeps over the documents or a random part of them."""
-    tokens = expand(shards)
-    if len(tokens.words) > max_tokens:
-        tokens = choose(tokens, max_tokens, key.generator("warm start"))
-    alpha, state = np.full(n_topics, 5.0 / n_topics), unassigned(tokens, n_topics, n_words)
+    """Return a `Start`: `n_sweeps` collapsed sweeps over blocks of `Documents`, or a part of them."""
+    tokens = expand(choose(shards, max_tokens, key.generator("warm start")))
+    alpha, state = initial_alpha(n_topics), unassigned(tokens, n_topics, n_words)
     for sweep in range(n_sweeps):
         advance(tokens, state, alpha, concentration, key.at(f"warm start {sweep}"))
-        if sweep >= LEARN_AFTER and sweep % LEARN_EVERY == 0:
+        if sweep % LEARN_EVERY == LEARN_EVERY - 1:
             alpha = learn_alpha(count_documents(tokens, state.assignments, n_topics), alpha)
     document_topics = count_documents(tokens, state.assignments, n_topics)
     word_topics = state.word_topics[:, :n_topics].astype(np.float64)
@@ -66,48 +68,86 @@ def collapsed_start(shards, n_topics, n_words, concentration, key,
 
 
 def expand(shards):
-    """Return the tokens of blocks of `Documents`."""
-    parts = [_expand_block(shard) for shard in shards]
-    lengths = np.concatenate([length for length, _ in parts] or [np.zeros(0, np.int64)])
-    return Tokens(
-        np.concatenate([shard.rows for shard in shards] or [np.zeros(0, np.uint64)]),
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        np.concatenate([words for _, words in parts] or [np.zeros(0, np.int32)]),
+    """Return the tokens of blocks of `Documents` with whole counts."""
+    lengths = np.concatenate([np.zeros(1, np.int64), *(shard.totals for shard in shards)])
+    tokens = Tokens(
+        np.concatenate([np.zeros(0, np.uint64), *(shard.rows for shard in shards)]),
+        np.cumsum(lengths).astype(np.int64),
+        np.concatenate([np.zeros(0, np.int32), *map(_words_of, shards)]),
     )
+    _check_sizes(tokens)
+    return tokens
 
 
-def _expand_block(shard):
-    """Return the number of tokens of each document, and their words."""
+def _words_of(shard):
+    """Return the word of each token, document after document."""
     n_cells = shard.stops - shard.starts
-    firsts = np.cumsum(n_cells) - n_cells
-    cells = np.arange(n_cells.sum()) + np.repeat(shard.starts - firsts, n_cells)
-    counts = np.rint(shard.counts[cells]).astype(np.int64)
-    sums = np.concatenate([[0], np.cumsum(counts)])
-    lengths = sums[firsts + n_cells] - sums[firsts]
-    return lengths, np.repeat(shard.words[cells], counts).astype(np.int32)
+    skipped = shard.starts - (np.cumsum(n_cells) - n_cells)
+    cells = np.arange(n_cells.sum()) + np.repeat(skipped, n_cells)
+    return np.repeat(shard.words[cells], shard.counts[cells])
 
 
-def choose(tokens, max_tokens, rng):
-    """Return random documents of at most `max_tokens` in all, in their order.
+def _check_sizes(tokens):
+    longest = int(np.diff(tokens.starts).max(initial=0))
+    most = int(np.bincount(tokens.words).max(initial=0))
+    if max(longest, most) > collapsed.LARGEST_COUNT:
+        what = "document" if longest >= most else "word"
+        raise ValueError(
+            f"collapsed sampling counts in single precision: a {what} must not have more than "
+            f"{collapsed.LARGEST_COUNT} tokens; got {max(longest, most)}; scale the counts down"
+        )
 
-    A document longer than its part of them, for `MIN_DOCUMENTS`, gives so many random tokens.
+
+def choose(shards, max_tokens, rng):
+    """Return blocks of random documents with at most `max_tokens` whole tokens in all.
+
+    Where they would be fewer than `MIN_DOCUMENTS`, long documents give a part of their tokens, drawn
+    with replacement.
     """
-    lengths = np.diff(tokens.starts)
+    shards = [_whole(shard, rng) for shard in shards]
+    lengths = np.concatenate([np.zeros(0, np.int64), *(shard.totals for shard in shards)])
+    if lengths.sum() <= max_tokens:
+        return shards
     longest = max(1, max_tokens // min(MIN_DOCUMENTS, len(lengths)))
     order = rng.permutation(len(lengths))
-    within = np.cumsum(np.minimum(lengths, longest)[order]) <= max_tokens
-    chosen = np.sort(order[within])
-    words = [tokens.words[tokens.starts[i] : tokens.starts[i + 1]] for i in chosen]
-    words = [w if len(w) <= longest else rng.choice(w, longest, replace=False) for w in words]
-    starts = np.concatenate([[0], np.cumsum([len(w) for w in words])]).astype(np.int64)
-    return Tokens(tokens.rows[chosen], starts, np.concatenate(words))
+    used = np.zeros(len(lengths), dtype=bool)
+    used[order] = np.cumsum(np.minimum(lengths, longest)[order]) <= max_tokens
+    cuts = np.cumsum([len(shard.rows) for shard in shards])[:-1]
+    return [
+        _shortened(_only(shard, part), longest, rng)
+        for shard, part in zip(shards, np.split(used, cuts))
+    ]
+
+
+def _whole(shard, rng):
+    if shard.counts.dtype.kind != "f":
+        return shard
+    up = rng.random(len(shard.counts))
+    return shard._replace(counts=np.floor(shard.counts + up).astype(np.int64))
+
+
+def _only(shard, used):
+    return shard._replace(rows=shard.rows[used], starts=shard.starts[used], stops=shard.stops[used])
+
+
+def _shortened(shard, longest, rng):
+    """Let each document have no more than `longest` tokens."""
+    counts = shard.counts.copy()
+    for i in np.flatnonzero(shard.totals > longest):
+        cells = slice(shard.starts[i], shard.stops[i])
+        counts[cells] = rng.multinomial(longest, counts[cells] / counts[cells].sum())
+    return shard._replace(counts=counts)
 
 
 # the sampler
 
 
+def initial_alpha(n_topics):
+    return np.full(n_topics, ALPHA_SUM / n_topics)
+
+
 def unassigned(tokens, n_topics, n_words):
-    """Return a state in which no token has a topic yet."""
+    """Return a state in which no token has a topic yet: its first sweep draws each given those before."""
     return State(
         np.full(len(tokens.words), collapsed.UNASSIGNED, np.int32),
         np.zeros((n_words, padded(n_topics)), np.float32),
@@ -115,9 +155,12 @@ def unassigned(tokens, n_topics, n_words):
     )
 
 
-def padded(n_topics):
-    """Return the number of topics, rounded up to full lanes."""
-    return -(-n_topics // collapsed.LANES) * collapsed.LANES
+def assigned(tokens, assignments, n_topics, n_words):
+    """Return a state with a copy of these assignments."""
+    word_topics = np.zeros((n_words, padded(n_topics)), np.float32)
+    collapsed.count_words(tokens.words, assignments, word_topics)
+    totals = word_topics[:, :n_topics].sum(axis=0, dtype=np.float64)
+    return State(assignments.copy(), word_topics, totals)
 
 
 def advance(tokens, state, alpha, concentration, bits):
@@ -128,7 +171,7 @@ def advance(tokens, state, alpha, concentration, bits):
 
 
 def count_documents(tokens, assignments, n_topics):
-    """Return the topic counts (n, T) of each document."""
+    """Return how many tokens of each document have each topic, (n, T)."""
     counts = np.zeros((len(tokens.rows), n_topics), np.int64)
     collapsed.count_documents(tokens.starts, assignments, counts)
     return counts
@@ -137,18 +180,17 @@ def count_documents(tokens, assignments, n_topics):
 def learn_alpha(document_topics, alpha, n_steps=20):
     """Return a better concentration for counts (n, T) of rows of a Dirichlet-multinomial.
 
-    Steps of Minka's fixed point (2000), each of which raises the density of the counts times that of
-    a gamma prior on each entry, with shape 1.001 and rate 1 (McCallum's), which keeps the entry of
-    an empty topic from 0.
+    Steps of Minka's fixed point (2000), each of which raises the density of the counts times a weak
+    gamma prior, which keeps the entry of a topic without tokens from 0.
     """
     rows, topics = np.nonzero(document_topics)
     longest = int(document_topics.max(initial=0)) + 1
     codes, times = np.unique(topics * longest + document_topics[rows, topics], return_counts=True)
-    topics, values = codes // longest, codes % longest
+    topics, values = np.divmod(codes, longest)
     lengths, n_rows = np.unique(document_topics.sum(axis=1), return_counts=True)
     for _ in range(n_steps):
         gains = times * (digamma(alpha[topics] + values) - digamma(alpha[topics]))
-        up = alpha * np.bincount(topics, gains, minlength=len(alpha)) + 0.001
+        raised = alpha * np.bincount(topics, gains, minlength=len(alpha)) + (PRIOR_SHAPE - 1.0)
         total = alpha.sum()
-        alpha = up / (n_rows @ (digamma(total + lengths) - digamma(total)) + 1.0)
+        alpha = raised / (n_rows @ (digamma(total + lengths) - digamma(total)) + PRIOR_RATE)
     return alpha

@@ -51,10 +51,8 @@ class CorrelatedWords(CorrelatedTopics):
     # simulate
 
     def simulate_words(self, rng):
-        n_nodes = self.n_words - 1
-        variance = 0.5 * DEGREES * SCALE / rng.standard_gamma(0.5 * DEGREES, n_nodes)
-        mean = np.sqrt(variance / STRENGTH) * rng.standard_normal(n_nodes)
-        noise = rng.standard_normal((self.n_topics, n_nodes))
+        mean, variance = simulate_law_of_nodes(self.n_words - 1, rng)
+        noise = rng.standard_normal((self.n_topics, self.n_words - 1))
         return self._fields(mean + np.sqrt(variance) * noise, mean, variance)
 
     def _fields(self, psi, mean, variance):
@@ -64,10 +62,7 @@ class CorrelatedWords(CorrelatedTopics):
     # Gibbs
 
     def mean_words(self, counts):
-        """Start at the smoothed share of the tokens at each node that go to its first side."""
-        successes, trials = self.word_tree.split(np.ascontiguousarray(counts.T, dtype=np.float64))
-        at_all = (successes.sum(axis=0) + 0.5) / (trials.sum(axis=0) + 1.0)
-        psi = logit((successes + at_all) / (trials + 1.0))
+        psi = smoothed_logits(self.word_tree, counts)
         return self._fields(psi, psi.mean(axis=0), np.full(self.n_words - 1, SCALE))
 
     def draw_words(self, parameters, counts, key, ordered_map):
@@ -78,7 +73,7 @@ class CorrelatedWords(CorrelatedTopics):
             return self._draw_nodes(parameters, by_topic[t : t + 1], t, key)
 
         psi = np.concatenate(list(ordered_map(draw, range(self.n_topics))))
-        return self._fields(psi, *self._draw_law_of_nodes(psi, key))
+        return self._fields(psi, *draw_law_of_nodes(psi, key.generator("nodes")))
 
     def _draw_nodes(self, parameters, counts, t, key):
         """Omega | node_psi of topic t, then node_psi | omega: scalars, for the prior is diagonal."""
@@ -90,16 +85,6 @@ class CorrelatedWords(CorrelatedTopics):
         linear = potential.kappa + parameters.node_mean / parameters.node_variance
         noise = key.normals("node psi", ids, old.shape[1])
         return linear / precision + noise / np.sqrt(precision)
-
-    def _draw_law_of_nodes(self, psi, key):
-        """node_mean, node_variance | node_psi."""
-        rng, n = key.generator("nodes"), len(psi)
-        average, strength = psi.mean(axis=0), STRENGTH + n
-        squares = np.square(psi - average).sum(axis=0)
-        squares += STRENGTH * n / strength * np.square(average) + DEGREES * SCALE
-        variance = 0.5 * squares / rng.standard_gamma(0.5 * (DEGREES + n), len(average))
-        noise = rng.standard_normal(len(average))
-        return n * average / strength + np.sqrt(variance / strength) * noise, variance
 
     def rename_words(self, parameters, order):
         return {
@@ -113,6 +98,30 @@ class CorrelatedWords(CorrelatedTopics):
             "node_mean": parameters.node_mean,
             "node_variance": parameters.node_variance,
         }
+
+
+def simulate_law_of_nodes(n_nodes, rng):
+    """Draw node_mean and node_variance from their prior."""
+    variance = 0.5 * DEGREES * SCALE / rng.standard_gamma(0.5 * DEGREES, n_nodes)
+    return np.sqrt(variance / STRENGTH) * rng.standard_normal(n_nodes), variance
+
+
+def draw_law_of_nodes(psi, rng):
+    """Draw node_mean and node_variance given node_psi (T, V - 1)."""
+    n, average = len(psi), psi.mean(axis=0)
+    strength = STRENGTH + n
+    squares = np.square(psi - average).sum(axis=0)
+    squares += STRENGTH * n / strength * np.square(average) + DEGREES * SCALE
+    variance = 0.5 * squares / rng.standard_gamma(0.5 * (DEGREES + n), len(average))
+    noise = rng.standard_normal(len(average))
+    return n * average / strength + np.sqrt(variance / strength) * noise, variance
+
+
+def smoothed_logits(tree, counts):
+    """Return psi (T, V - 1): at each node the smoothed share of a topic's tokens that take its first side."""
+    successes, trials = tree.split(np.ascontiguousarray(counts.T, dtype=np.float64))
+    at_all = (successes.sum(axis=0) + 0.5) / (trials.sum(axis=0) + 1.0)
+    return logit((successes + at_all) / (trials + 1.0))
 
 
 def similar_words(counts, n_dims=16):

@@ -1,0 +1,162 @@
+"""Conjugate parameters of dynamics: a matrix with the covariance of its noise; a variance.
+
+In the room M, K, Psi, nu are the mean, strength, scale and degrees of
+
+    Q ~ InverseWishart(Psi, nu),    A | Q ~ MatrixNormal(M, Q, K^-1),
+
+so that row i and column j of A have Cov(A_ik, A_jl) = Q_ij (K^-1)_kl.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.special import digamma, gammaln
+
+from polystick.conjugate import LOG_2PI, NormalInverseWishart
+
+__all__ = ["DynamicsParameters", "InverseGamma", "MatrixNormalInverseWishart"]
+
+
+class DynamicsParameters(NamedTuple):
+    """A matrix and the covariance of the noise around it."""
+
+    dynamics: np.ndarray  # (D, p)
+    dynamics_cov: np.ndarray  # (D, D)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixNormalInverseWishart:
+    """The conjugate law of A (D, p) and Q (D, D) in y = A x + N(0, Q).
+
+    Parameters
+    ----------
+    mean : array (D, p)
+        The mean of A; p is D for plain dynamics and more with a bias or inputs.
+    strength : array (p, p)
+        Positive definite: what the sum of x x' over the rows that the mean is worth would be.
+    scale : array (D, D)
+        Positive definite. E[Q] is scale / (degrees - D - 1).
+    degrees : float
+        Above D - 1.
+    """
+
+    mean: np.ndarray  # (D, p)
+    strength: np.ndarray  # (p, p)
+    scale: np.ndarray  # (D, D)
+    degrees: float
+
+    def __post_init__(self):
+        for name in ("mean", "strength", "scale"):
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64))
+        object.__setattr__(self, "degrees", float(self.degrees))
+        self._check()
+
+    def _check(self):
+        """Raise unless the law is proper."""
+        if self.mean.ndim != 2:
+            raise ValueError(f"mean must be a matrix; got an array of shape {self.mean.shape}")
+        p = self.mean.shape[1]
+        if self.strength.shape != (p, p):
+            raise ValueError(
+                f"strength must be ({p}, {p}) like the columns of mean; got {self.strength.shape}"
+            )
+        if not (np.isfinite(self.mean).all() and np.isfinite(self.strength).all()):
+            raise ValueError("mean and strength must be finite")
+        try:
+            self._strength_root  # noqa: B018
+        except np.linalg.LinAlgError:
+            raise ValueError("strength must be positive definite") from None
+        self._noise  # noqa: B018
+
+    @cached_property
+    def _strength_root(self):
+        """The lower triangular root of K."""
+        return np.linalg.cholesky(self.strength)
+
+    @cached_property
+    def _noise(self):
+        """The law of Q, with a standard mean that nobody looks at."""
+        return NormalInverseWishart(np.zeros(len(self.mean)), 1.0, self.scale, self.degrees)
+
+    def posterior(self, n, xx, yx, yy):
+        """Return the law given n pairs and their sums of x x' (p, p), y x' (D, p), y y' (D, D).
+
+        The sums are taken about M first, so that a good prior mean does not cancel.
+        """
+        M, strength = self.mean, self.strength + xx
+        root = np.linalg.cholesky(strength)
+        rest_x = yx - M @ xx
+        rest = yy - M @ yx.T - rest_x @ M.T
+        half = solve_triangular(root, rest_x.T, lower=True)
+        scale = self.scale + rest - half.T @ half
+        mean = M + cho_solve((root, True), rest_x.T).T
+        return MatrixNormalInverseWishart(mean, strength, 0.5 * (scale + scale.T), self.degrees + n)
+
+    def draw(self, rng):
+        """Draw A and Q."""
+        Q = self._noise.draw(rng).cov
+        noise = np.linalg.cholesky(Q) @ rng.standard_normal(self.mean.shape)
+        spread = solve_triangular(self._strength_root, noise.T, lower=True, trans="T").T
+        return DynamicsParameters(self.mean + spread, Q)
+
+    @property
+    def log_normaliser(self):
+        """Return the log of the integral of |Q|^(-(nu + D + p + 1) / 2) exp(...).
+
+        The log evidence of n pairs is the posterior's less the prior's, less n D log(2 pi) / 2.
+        """
+        d, p = self.mean.shape
+        log_det = 2.0 * np.log(np.diag(self._strength_root)).sum()
+        return self._noise.log_normaliser + 0.5 * d * ((p - 1) * LOG_2PI - log_det)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseGamma:
+    """The conjugate law of variances, any number of them at once.
+
+    The density of each is proportional to q^(-shape - 1) exp(-scale / q). The fields are broadcast
+    against each other and results have their common shape.
+    """
+
+    shape: np.ndarray
+    scale: np.ndarray
+
+    def __post_init__(self):
+        for name in ("shape", "scale"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if not (np.isfinite(value).all() and (value > 0).all()):
+                raise ValueError(f"{name} must be positive and finite; got {value.min()} at least")
+            object.__setattr__(self, name, value)
+
+    def posterior(self, n, squares):
+        """Return the law given n normal values of mean 0 and the sum of their squares."""
+        return InverseGamma(self.shape + 0.5 * np.asarray(n), self.scale + 0.5 * squares)
+
+    def draw(self, rng):
+        """Draw the variances."""
+        shape, scale = np.broadcast_arrays(self.shape, self.scale)
+        return scale / rng.standard_gamma(shape)
+
+    @property
+    def expected_precision(self):
+        """Return E[1 / q]."""
+        return self.shape / self.scale
+
+    @property
+    def expected_log(self):
+        """Return E[log q]."""
+        return np.log(self.scale) - digamma(self.shape)
+
+    @property
+    def log_normaliser(self):
+        """Return the log of the integral of q^(-shape - 1) exp(-scale / q)."""
+        return gammaln(self.shape) - self.shape * np.log(self.scale)
+
+    def kl(self, other):
+        """Return KL(self || other) of each variance."""
+        gap = (self.shape - other.shape) * -self.expected_log
+        excess = (other.scale - self.scale) * self.expected_precision
+        return gap + excess + other.log_normaliser - self.log_normaliser

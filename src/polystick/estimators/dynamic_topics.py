@@ -1,0 +1,183 @@
+"""The face of dynamic topics."""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
+
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import decompose
+from polystick.estimators.intervals import interval
+from polystick.estimators.time_slices import TimeSlices, check_length
+from polystick.estimators.topic_face import TopicEstimator
+from polystick.inference.execution import one_blas_thread
+from polystick.inference.gibbs import Gibbs
+from polystick.models import folding
+from polystick.models.dynamic_topics import DynamicTopics
+from polystick.models.evolving_topics import EvolvingTopics
+from polystick.models.word_trees import similar_words
+from polystick.validation import all_or_nothing, check_integer, check_level
+
+_DOCUMENTS_AT_ONCE = 64
+_STEP = 0.05  # expected variance of a step of psi from slice to slice, a priori
+
+
+class DynamicTopicModel(TopicEstimator):
+    """Topics of documents with time stamps, whose shares move with time.
+
+    The mean of the logits of the shares walks from one slice of time to the next; documents scatter about it
+    with a covariance of their own. Topics can be fixed, or their words can walk too. A slice without
+    documents is walked through.
+
+    Parameters
+    ----------
+    n_topics : int
+    topic_concentration : float
+        Dirichlet prior of each topic's words; with `evolving` it serves the warm start only.
+    freq : str
+        Length of a slice where time stamps are dates, as pandas writes it: "Y", "Q", "M". Integers are
+        slices of length 1, and periods have their own.
+    evolving : bool
+        Whether the words of topics change from slice to slice. Memory then grows with topics x slices x
+        words: take long slices and few words.
+    word_tree : str, array, nested tuples, linkage matrix or Decomposition
+        The tree that words of evolving topics walk on, as in `CorrelatedTopicModel`.
+    inference : Gibbs or None
+        This model is sampled only. None is Gibbs sampling with two chains.
+    random_state, n_jobs, progress, checkpoint
+        As in `CorrelatedTopicModel`.
+
+    Attributes
+    ----------
+    times_ : pandas Index
+        The slices, from the first to the last.
+    posterior_ : Posterior
+        Draws of `levels` (time, stick), `cov`, `step_cov`, `topics` and `share`.
+    topics_ : array (T, V), or (T, S, V) where topics evolve
+        Posterior mean of the topics.
+    words_, seed_, n_iter_
+        As in `CorrelatedTopicModel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polystick import DynamicTopicModel, Gibbs
+    >>> rng = np.random.default_rng(0)
+    >>> counts, years = rng.poisson(1.0, (20, 30)), np.repeat([1990, 1991, 1993, 1994], 5)
+    >>> short = Gibbs(n_draws=10, n_burn=10, n_chains=1)
+    >>> model = DynamicTopicModel(3, inference=short, random_state=0).fit(counts, times=years)
+    >>> model.shares_over_time().mean.shape
+    (5, 3)
+    """
+
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
+                 word_tree="similar", inference=None, random_state=None, n_jobs=None,
+                 progress=False, checkpoint=None):  # fmt: skip
+        self.n_topics = n_topics
+        self.topic_concentration = topic_concentration
+        self.freq = freq
+        self.evolving = evolving
+        self.word_tree = word_tree
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def fit(self, X, y=None, *, times=None, resume=False):
+        """Learn topics from counts of words (n, V) and the time stamps of the documents.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V)
+        y : ignored
+        times : sequence of n integers, dates or pandas periods
+        resume : bool
+            Go on with the run in the checkpoint folder, if there is one.
+        """
+        with all_or_nothing(self):
+            check_length(times, X.shape[0] if hasattr(X, "shape") else len(X))
+            self.slices_ = TimeSlices.spanning(times, self.freq)
+            self.times_ = self.slices_.labels
+            return self._fit(X, resume, times=times)
+
+    def shares_over_time(self, *, level=0.9, n_draws=50):
+        """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""
+        check_is_fitted(self)
+        check_level(level)
+        check_integer("n_draws", n_draws, at_least=1)
+        draws = self.posterior_.spread(("levels", "cov"), n_draws)
+        with one_blas_thread():
+            found = [self.model_.slice_shares({"levels": a, "cov": c}) for a, c in draws]
+        columns = pd.RangeIndex(self.n_topics, name="topic")
+        return interval(
+            np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
+        )
+
+    def topics(self, n_words=10, *, words=None, time=None):
+        """Return a table of the topics; where they evolve, those of one slice, or on average over time.
+
+        Parameters
+        ----------
+        n_words, words
+            As in `CorrelatedTopicModel`.
+        time : time stamp, optional
+        """
+        check_is_fitted(self)
+        topics = self.topics_
+        if topics.ndim == 3:
+            chosen = slice(None) if time is None else self.slices_.number([time])
+            topics = topics[:, chosen].mean(axis=1)
+        return self._topic_table(topics, n_words, words)
+
+    def _inference(self):
+        inference = super()._inference()
+        if not isinstance(inference, Gibbs):
+            raise TypeError(
+                f"a dynamic topic model needs inference=Gibbs(...) or None; got {inference!r}"
+            )
+        return inference
+
+    def _make_model(self, counts, times):
+        decomposition = decompose("given", n_categories=self.n_topics)
+        mean, variance = decomposition.dirichlet_moments(1.0)
+        shared = (
+            counts.shape[1],
+            float(self.topic_concentration),
+            NormalInverseWishart.weak(mean, variance),
+            decomposition,
+            len(self.slices_),
+            NormalInverseWishart.weak(np.zeros_like(mean), _STEP),
+        )
+        if not self.evolving:
+            return DynamicTopics(*shared)
+        return EvolvingTopics(*shared, self._make_tree(counts))
+
+    def _make_tree(self, counts):
+        if isinstance(self.word_tree, str) and self.word_tree == "similar":
+            return similar_words(counts)
+        weights = np.asarray(counts.sum(axis=0)).ravel()
+        return decompose(self.word_tree, n_categories=counts.shape[1], weights=weights)
+
+    def _coords(self):
+        times = np.asarray(
+            self.times_.astype(str) if isinstance(self.times_, pd.PeriodIndex) else self.times_
+        )
+        return {**super()._coords(), "time": times}
+
+    def _shards(self, model, inference, counts, seed, times):
+        return model.shards(counts, slices=self.slices_.number(times))
+
+    def _shard_new(self, counts, times=None):
+        check_length(times, counts.shape[0])
+        slices = self.slices_.number(times)
+        ids = folding.content_ids(counts)
+        return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, ids, slices=slices)
+
+    def _lay_out(self, counts, times):
+        if not self.evolving:
+            return counts
+        slices, n_words = self.slices_.number(times), counts.shape[1]
+        columns = counts.indices + n_words * np.repeat(slices, np.diff(counts.indptr))
+        shape = (counts.shape[0], n_words * len(self.slices_))
+        return scipy.sparse.csr_array((counts.data, columns, counts.indptr), shape=shape)

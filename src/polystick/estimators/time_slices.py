@@ -1,0 +1,66 @@
+"""Time stamps as slices of equal length, of which some may be empty."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class TimeSlices:
+    """All slices from the first to the last, and the number of each."""
+
+    labels: pd.Index  # whole numbers or periods, without gaps
+
+    @classmethod
+    def spanning(cls, times, freq="Y"):
+        """Return the slices of time stamps: integers, dates (cut into periods of `freq`) or periods."""
+        stamps = _stamps(times, freq)
+        if isinstance(stamps, pd.PeriodIndex):
+            return cls(pd.period_range(stamps.min(), stamps.max(), freq=stamps.freq))
+        return cls(pd.RangeIndex(stamps.min(), stamps.max() + 1))
+
+    def number(self, times):
+        """Return the number (n,) of each time stamp's slice."""
+        freq = getattr(self.labels, "freqstr", None)
+        found = self.labels.get_indexer(_stamps(times, freq))
+        if (found < 0).any():
+            first = np.flatnonzero(found < 0)[0]
+            raise ValueError(
+                f"times must lie from {self.labels[0]} to {self.labels[-1]}, as in fit; got "
+                f"{list(times)[first]}; fit with the later documents, or leave them out"
+            )
+        return found.astype(np.int64)
+
+    def __len__(self):
+        return len(self.labels)
+
+
+def check_length(times, n_documents):
+    """Raise unless there is a time stamp for each document."""
+    if times is None:
+        raise TypeError(
+            "times must hold a time stamp for each document: integers, dates or periods; got none"
+        )
+    if len(times) != n_documents:
+        raise ValueError(
+            f"times must hold a time stamp for each of the {n_documents} documents; got {len(times)}"
+        )
+
+
+def _stamps(times, freq):
+    """Return time stamps as an index of integers or of periods."""
+    index = pd.Index(times)
+    if index.hasnans:
+        raise ValueError("times must not be missing; leave documents without a time stamp out")
+    if isinstance(index, pd.PeriodIndex):
+        return index if freq in (None, index.freqstr) or freq == "Y" else index.asfreq(freq)
+    if pd.api.types.is_integer_dtype(index.dtype):
+        return index.astype(np.int64)
+    if pd.api.types.is_float_dtype(index.dtype) or pd.api.types.is_bool_dtype(index.dtype):
+        raise TypeError(f"times must be integers, dates or periods; got {index.dtype}")
+    try:
+        dates = pd.DatetimeIndex(pd.to_datetime(index))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"times must be integers, dates or periods ({error})") from error
+    return dates.tz_localize(None).to_period(freq)

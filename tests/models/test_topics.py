@@ -1,0 +1,452 @@
+"""Correlated topics: the sweep draws from the law, in the same bits for anyone, and finds known topics."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from polystick import augmentation
+from polystick.alignment import align
+from polystick.estimators.topics import CorrelatedTopicModel
+from polystick.inference.execution import Serial, Threads
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.inference.stochastic import StochasticVI
+from polystick.keys import Key
+from polystick.models.topics import CorrelatedTopics, Rows
+from polystick.models.word_counts import Pairs
+from statistics_tools import MAX_Z, z_scores
+from topic_tools import (
+    JIT,
+    STICKS,
+    TOTALS,
+    known_corpus,
+    needs_jit,
+    over_models,
+    small_corpus,
+    weak_model,
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20150618)
+
+
+# the sweep against the law
+
+
+def sweep(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts)
+    key = Key(7, i)
+    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
+    parameters = model.draw_parameters(parameters, statistics, key)
+    return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng)
+
+
+def summarise(model, everything):
+    """Use bounded or light-tailed functions, so that their averages have standard errors."""
+    parameters, (psi,), counts = everything
+    mean, cov, topics, _ = model.describe_parameters(parameters).values()
+    sd = np.sqrt(np.diag(cov))
+    correlation = (cov / np.outer(sd, sd))[np.triu_indices(len(sd), 1)]
+    squashed = np.tanh(psi[[0, 2, 5]] / 3)
+    shares = counts[5, :2] / TOTALS[5]
+    values = [mean, np.log(sd), correlation, squashed[:, 0], squashed[2]]
+    return first_and_second([*values, topics[0, :2], topics[-1, 0], shares, counts[:, 0].mean()])
+
+
+def geweke(model, rng, n_iter):
+    return geweke_z(
+        lambda rng: model.simulate(TOTALS, rng),
+        lambda everything, i, rng: sweep(model, everything, i, rng),
+        lambda everything: summarise(model, everything),
+        n_iter,
+        rng,
+    )
+
+
+@needs_jit
+@pytest.mark.parametrize("n_iter", [2500, pytest.param(60_000, marks=pytest.mark.slow)])
+@over_models
+def test_geweke(model, n_iter, rng):
+    z = geweke(model, rng, n_iter)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@dataclass(frozen=True)
+class NoPrior(CorrelatedTopics):
+    """Topics are drawn from the tokens and hardly any prior."""
+
+    def draw_words(self, parameters, counts, key, ordered_map):
+        bare = CorrelatedTopics(self.n_words, 0.05, self.prior, self.decomposition)
+        return bare.draw_words(parameters, counts, key, ordered_map)
+
+
+@dataclass(frozen=True)
+class LostTokens(CorrelatedTopics):
+    """Topics are drawn from the first half of the tokens."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        rows, statistics = super().draw_rows(prior, shard, rows, key)
+        (pairs,) = statistics.words.blocks
+        return rows, statistics._replace(words=Pairs([pairs[: len(pairs) // 2]]))
+
+
+@dataclass(frozen=True)
+class ForgottenTilt(CorrelatedTopics):
+    """omega ~ PG(trials, 0)."""
+
+    def draw_psi(self, prior, shard, counts, psi, key):
+        return super().draw_psi(prior, shard, counts, np.zeros_like(psi), key)
+
+
+@dataclass(frozen=True)
+class TwiceCounted(CorrelatedTopics):
+    """The statistics of the block are added twice."""
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        doubled = type(statistics)(*(part + part for part in statistics))
+        return super().draw_parameters(parameters, doubled, key, ordered_map)
+
+
+@dataclass(frozen=True)
+class ForgottenSizes(CorrelatedTopics):
+    """Tokens meet topics that were not divided by their sizes."""
+
+    def _draw_assignments(self, prior, shard, psi, key):
+        ones = prior._replace(sizes=np.ones_like(prior.sizes))
+        return super()._draw_assignments(ones, shard, psi, key)
+
+
+@dataclass(frozen=True)
+class SharedNoise(CorrelatedTopics):
+    """All documents have the noise of the first."""
+
+    def draw_psi(self, prior, shard, counts, psi, key):
+        same = shard._replace(rows=np.zeros_like(shard.rows))
+        return super().draw_psi(prior, same, counts, psi, key)
+
+
+WRONG = {  # how many sweeps each needs to be caught
+    NoPrior: 700,
+    LostTokens: 1200,
+    ForgottenTilt: 1500,
+    TwiceCounted: 2500,
+    ForgottenSizes: 500,
+    SharedNoise: 700,
+}
+
+
+def sabotaged(wrong, model=STICKS):
+    return wrong(model.n_words, model.concentration, model.prior, model.decomposition)
+
+
+@needs_jit
+@pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
+def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng):
+    z = geweke(sabotaged(wrong), rng, n_iter)
+    assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+# calibration
+
+
+def sbc(model, n_simulations, rng, n_draws=99):
+    """Return p-values of ranks being uniform.
+
+    Labels need no care here: the law of psi tells topics apart, so each has its own posterior, and with
+    so few tokens a chain goes round all labels between two draws.
+    """
+    found = []
+    for seed in range(n_simulations):
+        parameters, rows, counts = model.simulate(TOTALS, rng)
+        gibbs = Gibbs(n_draws, n_burn=60, thin=8, n_chains=1, keep=("proportions",))
+        posterior = gibbs.run(model, model.shards(counts), seed=seed)
+        truth = model.describe_parameters(parameters)
+        shares = model.proportions(rows.psi)
+        likelihood = np.sum(counts * np.log(shares @ truth["topics"]))
+        pairs = [(truth[name], posterior[name][0]) for name in ("mean", "cov", "topics")]
+        pairs += [(shares[[0, 5], 0], posterior["proportions"][0][:, [0, 5], 0])]
+        pairs += [(likelihood, posterior.log_likelihood[0])]
+        found.append(np.concatenate([np.ravel(ranks(t, d))[:6] for t, d in pairs]))
+    return uniform_pvalues(np.array(found), n_draws)
+
+
+@pytest.mark.slow
+@needs_jit
+@over_models
+def test_sbc(model, rng):
+    p = sbc(model, 200, rng)
+    assert p.min() > 1e-4, p
+
+
+@pytest.mark.slow
+@needs_jit
+@pytest.mark.parametrize("wrong", [ForgottenTilt, TwiceCounted, LostTokens])
+def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
+    p = sbc(sabotaged(wrong), 200, rng)
+    assert p.min() < 1e-4, p
+
+
+# known topics
+
+INFERENCES = {
+    "gibbs": Gibbs(60, 80, n_chains=2),
+    "mean_field": MeanField(1e-3, n_draws=50),
+    "stochastic": StochasticVI(batch_size=100, n_passes=15, n_draws=50),
+}
+KNOWN = known_corpus()
+
+
+@pytest.fixture(scope="module", params=INFERENCES, ids=INFERENCES.keys())
+def fitted(request):
+    model = CorrelatedTopicModel(
+        len(KNOWN.topics), inference=INFERENCES[request.param], random_state=4, n_jobs=1
+    )
+    return model.fit(KNOWN.counts)
+
+
+@needs_jit
+def test_known_topics_are_found(fitted):
+    order = align([KNOWN.topics, fitted.topics_]).order[1]
+    gap = 0.5 * np.abs(fitted.topics_[order] - KNOWN.topics).sum(axis=1)
+    assert gap.max() < 0.06, gap
+
+
+@needs_jit
+def test_known_correlations_are_found(fitted):
+    """Intervals of pairs that go strongly together or apart lie on their side of 0."""
+    order = align([KNOWN.topics, fitted.topics_]).order[1]
+    truth = np.corrcoef(KNOWN.log_shares, rowvar=False)
+    assert truth[0, 1] > 0.6
+    assert truth[2, 3] < -0.6
+    mean, lower, upper = (frame.values[np.ix_(order, order)] for frame in fitted.topic_correlation())
+    assert lower[0, 1] > 0
+    assert upper[2, 3] < 0
+    strong = np.abs(truth) > 0.4
+    np.testing.assert_array_equal(np.sign(mean[strong]), np.sign(truth[strong]))
+
+
+@needs_jit
+def test_known_shares_are_found(fitted):
+    order = align([KNOWN.topics, fitted.topics_]).order[1]
+    gap = fitted.posterior_.running("proportions")[0][:, order] - np.exp(KNOWN.log_shares)
+    assert np.abs(gap).mean() < 0.05
+
+
+# labels
+
+
+@needs_jit
+def test_chains_agree_on_labels_after_burn_in(fitted):
+    topics = fitted.posterior_["topics"].astype(float)
+    halves = [chain[half] for chain in topics for half in (slice(0, 20), slice(-20, None))]
+    order, similarity = align([half.mean(axis=0) for half in halves])
+    np.testing.assert_array_equal(order, np.tile(np.arange(len(KNOWN.topics)), (len(halves), 1)))
+    assert similarity.min() > 0.98
+
+
+def burned_in(model, shards, seed, n_burn, until):
+    """Return parameters after the sweeps of a burn-in, and the rows that go with them."""
+    (shard,) = shards
+    parameters = model.initial_parameters(shards, Key(seed))
+    rows = model.initial_rows(model.prepare(parameters), shard, Key(seed))
+    for i in range(1, until + 1):
+        key = Key(seed, i)
+        rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
+        parameters = model.settle(parameters, statistics, key, n_burn)
+    return parameters, rows, statistics
+
+
+@pytest.mark.parametrize("n_burn", [4, 12])
+def test_the_largest_topic_comes_first_at_the_last_reorder(n_burn):
+    model, counts = small_corpus()
+    last = burned_in(model, model.shards(counts), 2, n_burn, int(0.75 * n_burn))[0]
+    assert (np.diff(last.share) <= 0).all()
+    assert (last.move != np.arange(model.n_topics)).any(), "nothing was renamed; try another seed"
+
+
+@over_models
+def test_renamed_topics_tell_the_same_of_documents(model, rng):
+    parameters, rows, _ = model.simulate(np.full(40, 5), rng)
+    order = np.roll(np.arange(model.n_topics), 1)
+    renamed = model._rename(parameters, order, Key(3))
+    followed = model.renamed(rows.psi, renamed.move)
+    for field in ("topics", "sizes"):
+        assert (getattr(renamed, field) != getattr(parameters, field)).any()
+    words = [
+        model.proportions(psi) @ model.describe_parameters(p)["topics"]
+        for psi, p in ((rows.psi, parameters), (followed, renamed))
+    ]
+    np.testing.assert_allclose(*words, rtol=1e-6)
+    again = model._rename(renamed, order, Key(3))  # before documents have followed
+    followed = model.renamed(rows.psi, again.move)
+    np.testing.assert_allclose(
+        model.proportions(followed) @ model.describe_parameters(again)["topics"], words[0], rtol=1e-6
+    )
+
+
+def test_the_law_of_psi_is_renamed_too(rng):
+    """Up to its shape: where topics swap at one stick, psi changes its sign."""
+    parameters, _, _ = STICKS.simulate(TOTALS, rng)
+    renamed = STICKS._rename(parameters, np.array([0, 2, 1]), Key(3))
+    turn = np.array([1.0, -1.0])
+    sd = np.sqrt(np.diag(parameters.cov))
+    error = sd / np.sqrt(4096)
+    assert (np.abs(renamed.mean - turn * parameters.mean) < MAX_Z * error).all()
+    gap = (renamed.cov - parameters.cov * np.outer(turn, turn)) / np.outer(sd, sd)
+    assert np.abs(gap).max() < MAX_Z * np.sqrt(2 / 4096)
+
+
+def test_agree_gives_all_chains_the_labels_of_the_first(rng):
+    parameters, _, _ = STICKS.simulate(TOTALS, rng)
+    mixed = [STICKS._rename(parameters, np.array(o), Key(3)) for o in ([1, 2, 0], [0, 2, 1])]
+    agreed = STICKS.agree([parameters, *mixed], Key(4))
+    for chain in agreed:
+        np.testing.assert_array_equal(chain.topics, parameters.topics)
+        np.testing.assert_array_equal(chain.sizes, parameters.sizes)
+        np.testing.assert_array_equal(chain.move, [0, 1, 2])
+
+
+# bits
+
+
+class Backwards(Serial):
+    """The last block first."""
+
+    def map(self, function, items):
+        return iter([function(item) for item in reversed(list(items))][::-1])
+
+
+def same(left, right, n_fields=4):
+    for name in ("mean", "cov", "topics", "share")[:n_fields]:
+        np.testing.assert_array_equal(left[name], right[name])
+    np.testing.assert_array_equal(left.running("proportions"), right.running("proportions"))
+
+
+BITS = small_corpus(600, 12, 5, 1100) if JIT else small_corpus(520, 2, 3, 520)
+RUNS = {
+    "gibbs": Gibbs(3, 4, n_chains=2) if JIT else Gibbs(1, 1, n_chains=1),
+    "mean_field": MeanField(1.0, n_draws=2),
+    "stochastic": StochasticVI(batch_size=300, n_passes=2, n_draws=2),
+}
+
+
+@pytest.mark.parametrize("inference", RUNS.values(), ids=RUNS.keys())
+def test_threads_and_the_order_of_blocks_leave_the_bits(inference):
+    model, counts = BITS
+    shards = model.shards(counts)
+    assert len(shards) == 3
+    serial = inference.run(model, shards, seed=3)
+    for execution in (Threads(2), Threads(4), Backwards())[slice(None) if JIT else slice(0, 1)]:
+        same(inference.run(model, shards, seed=3, execution=execution), serial)
+
+
+def test_another_seed_gives_other_bits():
+    model, counts = small_corpus()
+    left, right = (Gibbs(2, 2, n_chains=2).run(model, model.shards(counts), seed=s) for s in (3, 4))
+    assert (left["mean"] != right["mean"]).all()
+    assert (left["mean"][0] != left["mean"][1]).all()
+
+
+@pytest.mark.parametrize("inference", RUNS.values(), ids=RUNS.keys())
+def test_sparse_counts_give_the_bits_of_dense_ones(inference):
+    model, counts = small_corpus()
+    kinds = (counts, scipy.sparse.csr_array(counts), scipy.sparse.csc_matrix(counts))
+    first, *others = (inference.run(model, model.shards(x), seed=3) for x in kinds)
+    for other in others:
+        same(other, first)
+
+
+SCHEDULE = Gibbs(6, 8, n_chains=2, keep=("proportions",))  # renames after sweeps 2, 4, 6 and 8
+PLUG = "pulled the plug"
+
+
+def run_in(folder, **options):
+    model, counts = small_corpus()
+    return SCHEDULE.run(
+        model, model.shards(counts), seed=5, checkpoint=folder, every=0.0, **options
+    )
+
+
+def cut(folder, sweep):
+    def tell(progress):
+        if progress.sweep == sweep:
+            raise RuntimeError(PLUG)
+
+    with pytest.raises(RuntimeError, match=PLUG):
+        run_in(folder, progress=tell)
+
+
+@pytest.mark.parametrize("sweep", [1, 3, 5, 7, 9, 12])
+def test_a_run_that_was_cut_goes_on_in_the_same_bits(tmp_path, sweep):
+    cut(tmp_path / "a", sweep)
+    resumed, whole = run_in(tmp_path / "a", resume=True), run_in(tmp_path / "b")
+    same(resumed, whole)
+    np.testing.assert_array_equal(resumed["proportions"], whole["proportions"])
+    np.testing.assert_array_equal(resumed.log_likelihood, whole.log_likelihood)
+
+
+def test_cuts_leave_topics_to_be_renamed(tmp_path):
+    """Else the test above would not show that this survives."""
+    moves = []
+    for sweep in (3, 5, 7, 9):
+        cut(tmp_path / str(sweep), sweep)
+        (path,) = (tmp_path / str(sweep)).glob("polystick-state-*.npz")
+        with np.load(path) as state:
+            moves += [state[f"chain{chain}.parameters.move"] for chain in (0, 1)]
+    assert any((move != np.arange(len(move))).any() for move in moves[:-2])
+    assert (moves[-1] != np.arange(len(moves[-1]))).any()
+
+
+# documents without words, and other corpora at the edge
+
+
+def test_documents_without_words_follow_the_prior(rng):
+    n = 4000 if JIT else 300
+    parameters, _, _ = STICKS.simulate(TOTALS, rng)
+    (shard,) = STICKS.shards(np.zeros((n, 5), int), size=n)
+    start = Rows(rng.normal(size=(n, 2)))
+    (psi,), statistics = STICKS.draw_rows(STICKS.prepare(parameters), shard, start, Key(1))
+    assert statistics.value == 0
+    z = z_scores(psi, parameters.mean)
+    centred = psi - parameters.mean
+    squares = centred[:, :, None] * centred[:, None]
+    z = np.append(z, z_scores(squares, parameters.cov).ravel())
+    assert np.abs(z).max() < MAX_Z
+
+
+CORPORA = {
+    "one document": [[3, 0, 1, 2, 0, 5]],
+    "one word": [[0, 0, 0, 1, 0, 0], [0, 0, 0, 1, 0, 0]],
+    "empty ends": [[0] * 6, [2, 1, 0, 4, 0, 0], [0] * 6, [0, 0, 3, 0, 1, 9], [0] * 6],
+}
+
+
+@pytest.mark.parametrize("inference", RUNS.values(), ids=RUNS.keys())
+@pytest.mark.parametrize("name", CORPORA)
+def test_corpora_at_the_edge(name, inference):
+    counts, model = np.array(CORPORA[name]), weak_model(2, 6)
+    posterior = inference.run(model, model.shards(counts), seed=1)
+    shares, sd = posterior.running("proportions")
+    assert shares.shape == (len(counts), 2)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_allclose(posterior.flat("topics").sum(axis=2), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(posterior.flat("share").sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("inference", RUNS.values(), ids=RUNS.keys())
+def test_a_block_without_words(inference):
+    """257 documents, of which only the last, alone in its block, has words; and the other way round."""
+    for words in (slice(256, None), slice(0, 1)):
+        counts, model = np.zeros((257, 6), int), weak_model(2, 6)
+        counts[words] = [3, 0, 1, 2, 0, 5]
+        shards = model.shards(counts)
+        assert [len(shard.rows) for shard in shards] == [256, 1]
+        posterior = inference.run(model, shards, seed=1)
+        assert posterior.running("proportions")[0].shape == (257, 2)
+        np.testing.assert_allclose(posterior.running("proportions")[0].sum(axis=1), 1.0)
