@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow nojit check format bench docs clean
+.PHONY: demo test slow nojit check format bench bench-scores docs clean
 
 demo: .venv/.demo
 	$(BIN)/polystick demo --out demo
@@ -27,6 +27,10 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python benchmarks/run.py
+
+bench-scores: .venv/.dev
+	$(BIN)/python benchmarks/topic_scores.py
+	$(BIN)/python benchmarks/topic_scale.py
 
 docs: .venv/.dev
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

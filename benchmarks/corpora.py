@@ -12,7 +12,7 @@ N_TEST = 112
 BLOCK = 2000  # synthetic documents that are made at once
 
 
-class MissingData(Exception):
+class MissingDataError(Exception):
     """The shared data are not there."""
 
 
@@ -28,7 +28,7 @@ def load_ap():
     """Return counts (2246, 10473) as a CSR array, and the words."""
     folder = os.environ.get(VARIABLE)
     if not folder or not (Path(folder) / FILE).is_file():
-        raise MissingData(f"the topic benchmarks need {FILE} in the folder {VARIABLE} names")
+        raise MissingDataError(f"the topic benchmarks need {FILE} in the folder {VARIABLE} names")
     with np.load(Path(folder) / FILE) as stored:
         parts = (stored["data"].astype(np.int64), stored["indices"], stored["indptr"])
         counts = scipy.sparse.csr_array(parts, shape=tuple(stored["shape"]))

@@ -58,17 +58,17 @@ class Known(NamedTuple):
     log_shares: np.ndarray  # (n, T)
 
 
-def known_corpus(n=300, n_tokens=60, n_topics=5, n_words=50, seed=8):
+def known_corpus(n=300, n_tokens=60, n_topics=6, n_words=60, seed=8):
+    """Return documents of a few topics each, whose words are mostly their own."""
     rng = np.random.default_rng(seed)
     own = np.repeat(np.eye(n_topics), n_words // n_topics, axis=1)
     topics = own * rng.gamma(2.0, size=own.shape) + 0.02
     topics /= topics.sum(axis=1, keepdims=True)
     correlation = np.eye(n_topics)
-    correlation[0, 1] = correlation[1, 0] = 0.9
-    correlation[2, 3] = correlation[3, 2] = -0.9
+    correlation[0, 1] = correlation[1, 0] = 0.7
+    correlation[2, 3] = correlation[3, 2] = -0.7
     level = np.linspace(0.6, 0.0, n_topics)
-    logits = rng.multivariate_normal(level, 2.0 * correlation, size=n)
-    shares = softmax(logits, axis=1)
+    shares = softmax(rng.multivariate_normal(level, 9.0 * correlation, size=n), axis=1)
     return Known(rng.multinomial(n_tokens, shares @ topics), topics, np.log(shares))
 
 

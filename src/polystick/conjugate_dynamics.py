@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, gammaln
 
 from polystick.conjugate import LOG_2PI, NormalInverseWishart
@@ -90,16 +90,16 @@ class MatrixNormalInverseWishart:
         root = np.linalg.cholesky(strength)
         rest_x = yx - M @ xx
         rest = yy - M @ yx.T - rest_x @ M.T
-        half = solve_triangular(root, rest_x.T, lower=True)
+        half = dtrsm(1.0, root, rest_x.T, lower=1)
         scale = self.scale + rest - half.T @ half
-        mean = M + cho_solve((root, True), rest_x.T).T
+        mean = M + dtrsm(1.0, root, half, lower=1, trans_a=1).T
         return MatrixNormalInverseWishart(mean, strength, 0.5 * (scale + scale.T), self.degrees + n)
 
     def draw(self, rng):
         """Draw A and Q."""
         Q = self._noise.draw(rng).cov
         noise = np.linalg.cholesky(Q) @ rng.standard_normal(self.mean.shape)
-        spread = solve_triangular(self._strength_root, noise.T, lower=True, trans="T").T
+        spread = dtrsm(1.0, self._strength_root, noise.T, lower=1, trans_a=1).T
         return DynamicsParameters(self.mean + spread, Q)
 
     @property

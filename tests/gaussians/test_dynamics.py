@@ -113,7 +113,7 @@ def test_without_potentials_a_draw_simulates():
 @pytest.mark.skipif(PLAIN, reason="long")
 def test_a_long_chain_reaches_the_steady_state():
     """With noise q and precision 1 the information from the future solves q j^2 = 1 + q j."""
-    n_steps, q = 200_000, 1e-8
+    n_steps, q = 40_000, 1e-6
     chain = Chain.random_walk(np.zeros(1), np.eye(1) * 1e12, q * np.eye(1))
     cov = chain.moments(np.zeros((n_steps, 1)), np.ones((n_steps, 1, 1))).cov
     j = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 / q))

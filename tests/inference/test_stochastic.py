@@ -250,6 +250,21 @@ def test_resumes_after_any_step(tmp_path, model):
         same(run(settings, model, x, checkpoint=folder, resume=True), whole)
 
 
+@pytest.mark.parametrize("settings", [StochasticVI(20, n_passes=2, n_draws=1), MeanField(1e-3)])
+def test_rows_that_remember_resume_too(tmp_path, settings):
+    """An update of the toy's rows starts from nothing; here it starts from where they stood."""
+
+    def fit(**options):
+        return settings.run(COUNTS, counts_shards(), seed=3, **options)
+
+    with pytest.raises(RuntimeError, match="pulled the plug"):
+        fit(checkpoint=tmp_path, every=0.0, progress=stop_at(3))
+    resumed, whole = fit(checkpoint=tmp_path, resume=True), fit()
+    assert len(bounds(whole)) > 4
+    np.testing.assert_array_equal(bounds(resumed), bounds(whole))
+    np.testing.assert_array_equal(resumed.factor.scale, whole.factor.scale)
+
+
 def test_a_finished_run_can_be_made_longer(tmp_path):
     run(checkpoint=tmp_path)
     longer = replace(SHORT, n_passes=5)

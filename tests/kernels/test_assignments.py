@@ -97,11 +97,12 @@ def test_a_word_of_one_topic_belongs_to_it(form, n_topics):
     assert (pairs == np.repeat(np.arange(n_topics) * (problem.topics.shape[1] + 1), 20)).all()
 
 
-def test_totals_too_small_for_float32_keep_their_law(form):
+@pytest.mark.parametrize("excluded", [1e-40, 1e-24])  # products of 0 and subnormal ones
+def test_totals_too_small_for_float32_keep_their_law(form, excluded):
     # The one word lives in topics that the document all but excludes.
     topics = np.zeros((1, 11))
     topics[0, [2, 5, 10]] = 1e-20, 3e-20, 4e-20
-    weights = np.full((1, 11), 1e-40)
+    weights = np.full((1, 11), excluded)
     weights[0, 0] = 1.0
     problem = corpus([[(0, N_TOKENS // 10)]], weights, topics)
     value, pairs, topic_counts = draw(form, problem)

@@ -143,7 +143,17 @@ def mixed_counts():
     return counts
 
 
-@pytest.mark.parametrize("concentration", [0.05, 1.0])
+def test_neighbours_are_independent():
+    # Two uniforms are cut from each 64 bits.
+    topics, _ = draw_topics(constant_counts(0), 0.1)
+    u = special.gammainc(0.1, topics[:, :N_TOPICS].astype(float)) - 0.5
+    products = u[:, 1:] * u[:, :-1]
+    assert np.abs(z_scores(products, 0.0)).max() < MAX_Z
+    shared = np.repeat(u[:, ::2], 2, axis=1)
+    assert np.abs(z_scores(shared[:, 1:] * shared[:, :-1], 0.0)).max() > MAX_Z
+
+
+@pytest.mark.parametrize("concentration", [1e-4, 0.05, 1.0])
 def test_sums_padding_and_floor(concentration):
     topics, sums = draw_topics(mixed_counts(), concentration)
     np.testing.assert_allclose(sums, topics[:, :N_TOPICS].sum(0, dtype=float), rtol=1e-13)

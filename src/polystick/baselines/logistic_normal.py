@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import gammaln, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 
 from polystick.gaussians.normal import Normal
 from polystick.kernels import logistic
@@ -26,7 +26,7 @@ from polystick.models.topic_factors import ExpectedPrior, ExpectedStatistics, Ro
 from polystick.models.topics import CorrelatedTopics
 from polystick.models.word_counts import ExpectedWords
 
-LOCAL_STEPS = 10  # at most, for a document in a sweep
+LOCAL_STEPS = 3  # at most, for a document in a sweep; on AP 1 to 4 climb as fast, 10 half as fast
 LOCAL_CHANGE = 1e-3  # of E psi, on average over topics, below which a document is settled
 LOCAL_GAIN = 1e-10  # nats
 
@@ -141,17 +141,10 @@ class LogisticNormalTopics(CorrelatedTopics):
         return bound.sum() + len(bound) * prior.constant
 
     def elbo(self, factor, statistics):
-        """Return the bound of the log density of words and parameters together."""
+        """Return the bound of the log likelihood plus the log prior density, but for its constants."""
         prior = self.expect(factor)
-        topics = self._log_prior_of_topics(prior.topics / prior.normaliser)
+        topics = self.concentration * np.log(prior.topics / prior.normaliser).sum()
         return statistics.value + _log_density(self.prior, prior.normal) + topics
-
-    def _log_prior_of_topics(self, topics):
-        """Return the log density of topics (V, T) under Dirichlet(1 + concentration)."""
-        n_words, n_topics = topics.shape
-        eta = self.concentration
-        constant = gammaln(n_words * (1.0 + eta)) - n_words * gammaln(1.0 + eta)
-        return n_topics * constant + eta * np.log(topics).sum()
 
     def draw_from_factor(self, factor, key):
         """Return the mode: EM has no other draws."""
@@ -171,10 +164,9 @@ def _mode_of_cov(normal):
 
 
 def _log_density(prior, normal):
-    """Return the log density of a mean and covariance under a NormalInverseWishart."""
-    k, gap = len(prior.mean), normal.mean - prior.mean
-    power = prior.degrees + k + 2.0
+    """Return the log density of a mean and covariance under a prior, but for its constant."""
+    gap = normal.mean - prior.mean
+    power = prior.degrees + len(gap) + 2.0
     distance = np.vdot(prior.scale, normal.precision)
     distance += prior.strength * gap @ normal.precision @ gap
-    log_det = np.linalg.slogdet(normal.cov)[1]
-    return -0.5 * (power * log_det + distance) - prior.log_normaliser
+    return -0.5 * (power * np.linalg.slogdet(normal.cov)[1] + distance)

@@ -60,7 +60,7 @@ def _stamps(times, freq):
     if pd.api.types.is_float_dtype(index.dtype) or pd.api.types.is_bool_dtype(index.dtype):
         raise TypeError(f"times must be integers, dates or periods; got {index.dtype}")
     try:
-        dates = pd.DatetimeIndex(pd.to_datetime(index))
+        dates = pd.DatetimeIndex(pd.to_datetime(index, format="ISO8601"))
     except (TypeError, ValueError) as error:
         raise TypeError(f"times must be integers, dates or periods ({error})") from error
     return dates.tz_localize(None).to_period(freq)

@@ -102,16 +102,26 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return counts
 
     def _finish(self, model, inference, posterior, seed):
-        self.model_, self.inference_, self.posterior_, self.seed_ = (
-            model,
-            inference,
-            posterior,
-            seed,
-        )
-        self.n_iter_ = posterior.tree.attrs["n_sweeps"]
-        self.topics_ = posterior.flat("topics").mean(axis=0, dtype=np.float64)
+        self.model_, self.inference_, self.seed_ = model, inference, seed
+        self._posterior, self._topics = posterior, None
+        stream = getattr(self, "stream_", None)
+        self.n_iter_ = stream.n_steps if stream else posterior.tree.attrs["n_sweeps"]
         self._n_features_out = self.n_topics
         return self
+
+    @property
+    def posterior_(self):
+        """The `Posterior`; that of a stream is drawn when it is asked for."""
+        if self._posterior is None:
+            self._posterior = self.stream_.posterior(self._coords())
+        return self._posterior
+
+    @property
+    def topics_(self):
+        """Posterior mean of the topics."""
+        if self._topics is None:
+            self._topics = self.posterior_.flat("topics").mean(axis=0, dtype=np.float64)
+        return self._topics
 
     def _read(self, X, inference, *, reset):
         return scipy.sparse.csr_array(

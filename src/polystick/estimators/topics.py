@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
@@ -22,6 +23,10 @@ from polystick.validation import (
 )
 
 _POPULATION_DRAWS = 100
+
+
+def _takes_streams(estimator):
+    return isinstance(estimator.inference, StochasticVI)
 
 
 class CorrelatedTopicModel(TopicEstimator):
@@ -100,8 +105,11 @@ class CorrelatedTopicModel(TopicEstimator):
         self.progress = progress
         self.checkpoint = checkpoint
 
+    @available_if(_takes_streams)
     def partial_fit(self, X, y=None, *, corpus_size=None):
         """Learn from one more batch of a stream of documents, which is then forgotten.
+
+        Only for ``inference=StochasticVI(...)``.
 
         Parameters
         ----------
@@ -114,11 +122,7 @@ class CorrelatedTopicModel(TopicEstimator):
             return self._partial_fit(X, corpus_size)
 
     def _partial_fit(self, X, corpus_size):
-        inference = StochasticVI() if self.inference is None else self._inference()
-        if not isinstance(inference, StochasticVI):
-            raise TypeError(
-                f"partial_fit needs inference=StochasticVI(...) or None; got {self.inference!r}"
-            )
+        inference = self._inference()
         stream = getattr(self, "stream_", None)
         if stream is None:
             check_integer("corpus_size", corpus_size, at_least=1)
@@ -131,9 +135,8 @@ class CorrelatedTopicModel(TopicEstimator):
             self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
             shards = stream.model.shards(counts, inference.rows_per_block)
         stream.absorb(shards, execution_for(self.n_jobs))
-        self._finish(stream.model, inference, stream.posterior(self._coords()), stream.seed)
         self.stream_ = stream
-        return self
+        return self._finish(stream.model, inference, None, stream.seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=_POPULATION_DRAWS):
         """Return posterior correlations of the topics' log shares over documents.

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from polystick.kernels import chain
 
@@ -60,8 +60,9 @@ class _Root(NamedTuple):
 
     def solve(self, x):
         """Return root^-1 x."""
-        x = solve_triangular(self.triangle, x[self.order], lower=True, check_finite=False)
-        return np.ascontiguousarray(x)
+        columns = x[self.order].reshape(len(x), -1)
+        white = blas.dtrsm(1.0, self.triangle, columns, lower=1)
+        return np.ascontiguousarray(white.reshape(x.shape))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,6 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 
 from polystick.kernels import kernel, simd, simd32
 from polystick.kernels.simd32 import LINE, WIDTH, add, load, mul, prefetch, splat, store
@@ -23,9 +22,12 @@ from polystick.kernels.streams import open_stream, uniform
 
 LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
 UNASSIGNED = -1
+FLOATS = LINE // 4  # in a line of the cache
 AHEAD = 6  # tokens between the request of a word's counts and their use
 SMALL = 2.0**-500  # a product of probabilities below it is turned into its logarithm
-ZERO, ONE = np.float32(0.0), np.float32(1.0)
+LANES_BACK = -np.arange(WIDTH, dtype=np.float32)
+STRIDE, MARGIN = 4 * WIDTH, 3 * WIDTH
+ZERO, ONE, INFINITY = np.float32(0.0), np.float32(1.0), np.float32(math.inf)
 
 
 @kernel
@@ -47,9 +49,12 @@ def count_documents(starts, assignments, document_topics):
 def _pick(u, sums, n_topics):
     """Return the topic at the share u in [0, 1) of all weight, and all weight.
 
-    sums : (Tp,) float32 weights summed along each lane: sums[t] = sums[t - WIDTH] + weight of t
+    A lane is searched by strides of four topics, then within one.
+
+    sums : (Tp + MARGIN,) float32 weights summed along each lane: sums[t] = sums[t - WIDTH] + weight
+           of t, and infinity in the margin
     """
-    last = sums.shape[0] - WIDTH
+    last = sums.shape[0] - MARGIN - WIDTH
     end0, end4 = sums[last], sums[last + 4]
     end1, end5 = end0 + sums[last + 1], end4 + sums[last + 5]
     end2, end3 = end1 + sums[last + 2], end1 + (sums[last + 2] + sums[last + 3])
@@ -74,8 +79,10 @@ def _pick(u, sums, n_topics):
         lane, below = 7, end6
     x -= below
     t = lane
-    for place in range(lane, last, WIDTH):
-        t += WIDTH * (x >= sums[place])
+    for place in range(lane + STRIDE - WIDTH, last, STRIDE):
+        t += STRIDE * (x >= sums[place])
+    beyond = np.int64(x >= sums[t]) + np.int64(x >= sums[t + WIDTH])
+    t += WIDTH * (beyond + np.int64(x >= sums[t + 2 * WIDTH]))
     return min(t, n_topics - 1), total  # rounding may lead past the last topic
 
 
@@ -128,7 +135,7 @@ def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics,
     spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
     prior, rate = np.zeros(size, np.float32), np.zeros(size, np.float32)
     here, weight = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    sums = np.zeros(size, np.float32)
+    sums = np.full(size + MARGIN, INFINITY)
     _start_sweep(alpha, totals, spread, prior, rate)
     alpha_sum, value, product = alpha.sum(), 0.0, 1.0
     for d in range(rows.shape[0]):
@@ -157,31 +164,28 @@ def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics,
 
 
 @simd.intrinsic
-def _with_lane(typing, x, lane, y):
-    """Return x with that lane of y instead, if there is a lane of this number."""
-    numbers = ir.VectorType(ir.IntType(32), WIDTH)
+def _where_zero(typing, number, x, y):
+    """Return x in the lanes where number is 0, else y."""
 
     def generate(context, builder, signature, arguments):
-        x, lane, y = arguments
-        zeros, undefined = ir.Constant(numbers, None), ir.Constant(numbers, ir.Undefined)
-        short = builder.trunc(lane, ir.IntType(32))
-        one = builder.insert_element(undefined, short, ir.Constant(ir.IntType(32), 0))
-        wanted = builder.shuffle_vector(one, undefined, zeros)
-        mask = builder.icmp_signed("==", wanted, ir.Constant(numbers, list(range(WIDTH))))
-        return builder.select(mask, y, x)
+        number, x, y = arguments
+        mask = builder.fcmp_ordered("==", number, ir.Constant(number.type, None))
+        return builder.select(mask, x, y)
 
-    return simd32.vector(simd32.vector, types.int64, simd32.vector), generate
+    return simd32.vector(simd32.vector, simd32.vector, simd32.vector), generate
 
 
 @kernel(inline="always")
 def _run_lanes(weight, counts, first, eta, old, without, sums):
     """Write the sums of the weights along the lanes, with `without` for topic `old`."""
     total, start = splat(ZERO), first // WIDTH
-    shift, instead = splat(eta), splat(without)
+    shift, instead, back = splat(eta), splat(without), splat(np.float32(-WIDTH))
+    distance = add(splat(np.float32(old)), load(LANES_BACK, 0))
     for p in range(weight.shape[0] // WIDTH):
         x = mul(load(weight, p), add(load(counts, start + p), shift))
-        total = add(total, _with_lane(x, old - WIDTH * p, instead))
+        total = add(total, _where_zero(distance, instead, x))
         store(sums, p, total)
+        distance = add(distance, back)
 
 
 @kernel
@@ -195,7 +199,7 @@ def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, t
     spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
     prior, rate = np.zeros(size, np.float32), np.zeros(size, np.float32)
     here, weight = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    sums = np.zeros(size, np.float32)
+    sums = np.full(size + MARGIN, INFINITY)
     _start_sweep(alpha, totals, spread, prior, rate)
     alpha_sum, value, product = alpha.sum(), 0.0, 1.0
     for d in range(rows.shape[0]):
@@ -204,7 +208,7 @@ def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, t
         scale = 1.0 / (starts[d + 1] - starts[d] + alpha_sum)
         for i in range(starts[d], starts[d + 1]):
             later = np.int64(words[min(i + AHEAD, words.shape[0] - 1)]) * size
-            for j in range(0, size, LINE):
+            for j in range(0, size, FLOATS):
                 prefetch(counts, later + j)
             first, old, without = np.int64(words[i]) * size, np.int64(assignments[i]), ZERO
             if old >= 0:

@@ -17,7 +17,7 @@ from scipy.special import digamma, gammaln
 from polystick import augmentation
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.normal import Normal
-from polystick.kernels import assignments
+from polystick.kernels import assignments, special
 from polystick.models.multinomial import standard_normal_points
 from polystick.models.word_counts import ExpectedWords
 
@@ -109,7 +109,9 @@ class VariationalTopics:
 
     def _expected_topics(self, prior, shard):
         """Return exp E log topics for the words of the block, (u, T)."""
-        return np.exp(digamma(prior.topics[shard.vocabulary]) - prior.normaliser)
+        out = np.empty((len(shard.vocabulary), self.n_topics))
+        special.exp_digamma_rows(prior.topics, shard.vocabulary, prior.normaliser, out)
+        return out
 
     def _expect_assignments(self, shard, rows, topics, words):
         """Return the expected topic counts of each document and its part of the bound; fill words."""
@@ -153,10 +155,9 @@ class VariationalTopics:
     def _kl_of_topics(self, topics):
         """Return KL(q(topics) || Dirichlet(concentration))."""
         eta, sums = self.concentration, topics.sum(axis=0)
-        expected_log = digamma(topics) - digamma(sums)
-        mine = gammaln(sums).sum() - gammaln(topics).sum()
         theirs = self.n_topics * (gammaln(self.n_words * eta) - self.n_words * gammaln(eta))
-        return mine - theirs + np.sum((topics - eta) * expected_log)
+        mine = gammaln(sums).sum() + special.dirichlet_sum(topics, eta, digamma(sums))
+        return mine - theirs
 
     # stochastic
 
