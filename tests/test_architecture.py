@@ -45,6 +45,7 @@ MAY_IMPORT = {
         "validation",
     },
     "baselines": {
+        "alignment",
         "augmentation",
         "conjugate",
         "decomposition",

@@ -13,6 +13,8 @@ _HOMES = {
     "Decomposition": "decomposition",
     "DynamicTopicModel": "estimators.dynamic_topics",
     "Gibbs": "inference.gibbs",
+    "LDA": "baselines.topic_models",
+    "LogisticNormalTopicModel": "baselines.topic_models",
     "MeanField": "inference.mean_field",
     "NormalInverseWishart": "conjugate",
     "Posterior": "inference.posterior",

@@ -179,14 +179,14 @@ def check_inference(inference):
     return inference
 
 
-def check_prior(prior, n_sticks):
+def check_prior(prior, n_sticks, per="split"):
     """Raise unless the prior is a normal-inverse-Wishart law of the right size."""
     if not hasattr(type(prior), "expected_cov"):
         raise TypeError(f"prior must be a NormalInverseWishart or None; got {prior!r}")
     if len(prior.mean) != n_sticks:
+        each = f"splits of {n_sticks + 1} categories" if per == "split" else f"{per}s"
         raise ValueError(
-            f"prior must have one entry for each of the {n_sticks} splits of {n_sticks + 1} categories; "
-            f"got {len(prior.mean)}"
+            f"prior must have one entry for each of the {n_sticks} {each}; got {len(prior.mean)}"
         )
     return prior
 

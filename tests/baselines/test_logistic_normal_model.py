@@ -276,7 +276,7 @@ def test_no_other_parameters_are_better_for_these_documents(part, rng):
         return MODEL.elbo(factor, statistics._replace(value=words.sum() + documents))
 
     top = objective(best)
-    for by in (0.97, 1.03):
+    for by in (0.999, 1.001):
         normal, topics = best.normal, best.topics
         if part == "topics":
             topics = topics * by ** rng.integers(0, 2, topics.shape)

@@ -69,5 +69,5 @@ def test_documents_without_words_are_kept():
 def test_a_part_of_the_cells_has_its_own_totals():
     """Folding looks at the first words of a document only."""
     (shard,) = documents.cut(np.array([[2, 0, 3], [0, 0, 0], [1, 1, 4]]))
-    part = shard._replace(starts=shard.starts + [1, 0, 2], stops=shard.stops)
+    part = shard._replace(starts=shard.starts + np.array([1, 0, 2]))
     np.testing.assert_array_equal(part.totals, [3, 0, 4])

@@ -12,7 +12,7 @@ from polystick.keys import Key
 from polystick.models import documents, folding
 from polystick.models.topics import CorrelatedTopics
 from statistics_tools import MAX_Z, standard_error, z_scores
-from topic_tools import JIT, exact_document, small_corpus
+from topic_tools import JIT, exact_document, small_corpus, weak_model
 
 MEAN, COV = np.array([0.4, -0.6]), np.array([[2.0, 0.8], [0.8, 3.0]])
 TOPICS = np.array([[0.7, 0.1, 0.1, 0.1], [0.05, 0.8, 0.1, 0.05], [0.1, 0.1, 0.2, 0.6]])
@@ -51,9 +51,16 @@ def test_annealed_weights_average_to_the_probability_of_the_words(name, n_stages
     assert abs(z) < MAX_Z
 
 
-def test_more_stages_have_a_smaller_error():
-    variances = [weights_of(DOCUMENTS["long"], n_stages=n).var() for n in (1, 10)]
-    assert variances[1] < 0.5 * variances[0]
+def test_stages_narrow_the_weights_of_many_topics():
+    rng, model = np.random.default_rng(1), weak_model(20, 100)
+    topics = rng.dirichlet(np.full(100, 0.05), 20)
+    prior = model.fold_prior({"mean": model.prior.mean, "cov": 2 * np.eye(19), "topics": topics})
+    psi = rng.normal(model.prior.mean, np.sqrt(2))
+    shard = copies(rng.multinomial(60, model.proportions(psi) @ topics), 200 if JIT else 10)
+    once, often = (
+        folding.annealed_log_weights(model, [prior], shard, 1, n_stages=n).std() for n in (1, 30)
+    )
+    assert often < 0.5 * once
 
 
 def test_a_skipped_stage_is_caught(monkeypatch):
@@ -74,8 +81,8 @@ class Foresight(CorrelatedTopics):
 
 def test_shares_that_know_the_words_too_soon_are_caught():
     wrong = Foresight(4, 0.1, MODEL.prior, MODEL.decomposition)
-    exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS["mixed"]).probability
-    assert abs(z_scores(weights_of(DOCUMENTS["mixed"], wrong, n_stages=4), exact)) > MAX_Z
+    exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS["one word"]).probability
+    assert abs(z_scores(weights_of(DOCUMENTS["one word"], wrong, n_stages=4), exact)) > MAX_Z
 
 
 def test_a_document_without_words_has_probability_one():
@@ -154,7 +161,9 @@ def test_tokens_in_random_order_are_the_tokens_of_the_document():
         np.testing.assert_array_equal(np.bincount(words, minlength=4), row)
     long = tokens.words[tokens.starts[3] : tokens.stops[3]]
     assert (np.diff(long) < 0).any()
-    alone = folding.in_random_order(documents.block(scipy.sparse.csr_array(counts[3:4]), ids_of(4)[3:]), 4)
+    alone = folding.in_random_order(
+        documents.block(scipy.sparse.csr_array(counts[3:4]), ids_of(4)[3:]), 4
+    )
     np.testing.assert_array_equal(alone.words, long)
 
 
@@ -179,15 +188,13 @@ def test_ids_depend_on_contents_alone():
 
 
 def test_documents_that_differ_a_little_have_other_ids():
-    """Each pair of one and two cells, words and counts in many roles."""
-    rows = [(w, c) for w in range(200) for c in range(1, 100)]
-    words, counts = np.array(rows).T
-    n = len(rows)
-    cells = scipy.sparse.csr_array((counts, words, np.arange(n + 1)), shape=(n, 200))
+    """One cell: each word and count; two cells: each pair of some of those, whose ids add up."""
+    words, counts = np.divmod(np.arange(6000), 60)
+    cells = scipy.sparse.csr_array((counts + 1, words, np.arange(6001)), shape=(6000, 100))
     single = folding.content_ids(cells)
-    assert len(np.unique(single)) == n
-    some = single[:: n // 1500]
-    sums = (some[:, None] + some)[np.triu_indices(len(some))]  # of documents with two cells
+    assert len(np.unique(single)) == 6000
+    some = single[::10]
+    sums = (some[:, None] + some)[np.triu_indices(len(some), 1)]
     assert len(np.unique(sums)) == len(sums)
 
 
@@ -217,16 +224,43 @@ def test_a_document_has_the_same_result_alone_and_in_company(fitted):
         one = results(model, counts[i : i + 1])
         np.testing.assert_array_equal(one[0][0], shares[i])
         np.testing.assert_array_equal(one[1][:, 0], draws[:, i])
-        np.testing.assert_array_equal(one[2][0], held_out[i])
+        np.testing.assert_allclose(one[2][0], held_out[i], rtol=1e-9)
         np.testing.assert_array_equal(one[3][0], completion[i])
+
+
+@pytest.mark.xfail(reason="prior_rows multiplies by BLAS, whose bits depend on the number of rows")
+def test_rows_of_the_prior_are_the_same_alone_and_in_company():
+    model, counts = small_corpus(64)
+    (shard,) = model.shards(counts)
+    k = model.n_sticks
+    topics = np.full((k + 1, model.n_words), 1 / model.n_words)
+    prior = model.fold_prior({"mean": model.prior.mean, "cov": np.eye(k) + 0.3, "topics": topics})
+    together = model.prior_rows(prior, shard, Key(1)).psi
+    for i in range(len(counts)):
+        alone = documents.block(scipy.sparse.csr_array(counts[i : i + 1]), shard.rows[i : i + 1])
+        np.testing.assert_array_equal(model.prior_rows(prior, alone, Key(1)).psi[0], together[i])
+
+
+def test_a_fold_is_the_same_alone_and_in_company():
+    model, counts = small_corpus(64 if JIT else 8, n_topics=12)
+    (shard,) = model.shards(counts)
+    k = model.n_sticks
+    topics = np.random.default_rng(1).dirichlet(np.ones(model.n_words), k + 1)
+    prior = model.fold_prior({"mean": model.prior.mean, "cov": np.eye(k) + 0.3, "topics": topics})
+
+    def folded(shard):
+        return model.fold(prior, shard, model.initial_rows(prior, shard, Key(1)), Key(2)).psi
+
+    together = folded(shard)
+    for i in range(len(counts)):
+        alone = documents.block(scipy.sparse.csr_array(counts[i : i + 1]), shard.rows[i : i + 1])
+        np.testing.assert_array_equal(folded(alone)[0], together[i])
 
 
 @pytest.mark.filterwarnings("ignore:.*never seen in fit")
 def test_threads_and_sparse_counts_leave_the_results(fitted):
     model, counts = fitted
     expected = results(model, counts)
-    loose = scipy.sparse.csr_array(counts)
-    loose.data = np.concatenate([loose.data])
     for x in (counts, scipy.sparse.csr_array(counts), with_zeros(counts)):
         for found, value in zip(results(model.set_params(n_jobs=2), x), expected):
             np.testing.assert_array_equal(found, value)

@@ -118,7 +118,8 @@ class DirichletTopics:
         rows, counts = self.simulate_counts(document, topic, topics, len(n_tokens), rng)
         (tokens,) = self.shards(counts)
         state = warm_start.assigned(tokens, rows.assignments, self.n_topics, self.n_words)
-        return self.parameters(alpha, state.word_topics, rows.bits[0]), rows, counts
+        bits = rng.integers(2**64, dtype=np.uint64)
+        return self.parameters(alpha, state.word_topics, bits), rows, counts
 
     def simulate_counts(self, document, topic, topics, n, rng):
         """Draw a word for each token, given its document and topic, and topics (T, V).
@@ -145,12 +146,12 @@ class DirichletTopics:
         return Prior(parameters.alpha, parameters.move if moved else None)
 
     def initial_rows(self, prior, shard, key):
-        """Draw the topic of each token given those before it; fold from the mean of the shares."""
+        """Start tokens anywhere; fold from the mean of the shares."""
         if isinstance(prior, FoldPrior):
             mean = prior.alpha / prior.alpha.sum()
             return FoldedRows(np.tile(mean, (len(shard.rows), 1)))
-        state = warm_start.unassigned(shard, self.n_topics, self.n_words)
-        return self._swept(prior, shard, state, key)[0]
+        start = warm_start.random_assignments(shard, self.n_topics, key)
+        return Rows(start, prior.alpha, np.array([key.at("shares")]))
 
     def draw_rows(self, prior, shard, rows, key):
         """The topic of each token | those of all others."""

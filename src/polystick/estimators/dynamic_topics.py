@@ -9,6 +9,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
+from polystick.estimators.topic_correlation import TopicCorrelation
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import one_blas_thread
 from polystick.inference.gibbs import Gibbs
@@ -22,7 +23,7 @@ _DOCUMENTS_AT_ONCE = 64
 _STEP = 0.05  # expected variance of a step of psi from slice to slice, a priori
 
 
-class DynamicTopicModel(TopicEstimator):
+class DynamicTopicModel(TopicCorrelation, TopicEstimator):
     """Topics of documents with time stamps, whose shares move with time.
 
     The mean of the logits of the shares walks from one slice of time to the next; documents scatter about it

@@ -1,5 +1,7 @@
 """The face that all topic models share."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -31,6 +33,8 @@ _STATES = 32  # posterior states that new documents meet
 
 class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all topic models offer; a subclass says how to make its model."""
+
+    stream_: Any
 
     def _make_model(self, counts):
         raise NotImplementedError

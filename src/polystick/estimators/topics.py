@@ -1,15 +1,13 @@
 """The face of correlated topics."""
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
-from polystick.estimators.intervals import interval
+from polystick.estimators.topic_correlation import TopicCorrelation
 from polystick.estimators.topic_face import TopicEstimator
-from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.topics import CorrelatedTopics
@@ -17,19 +15,16 @@ from polystick.models.word_trees import CorrelatedWords, similar_words
 from polystick.validation import (
     all_or_nothing,
     check_integer,
-    check_level,
     check_prior,
     check_seed,
 )
-
-_POPULATION_DRAWS = 100
 
 
 def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(TopicEstimator):
+class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
     """Topics of documents, whose shares rise and fall together.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
@@ -137,30 +132,6 @@ class CorrelatedTopicModel(TopicEstimator):
         stream.absorb(shards, execution_for(self.n_jobs))
         self.stream_ = stream
         return self._finish(stream.model, inference, None, stream.seed)
-
-    def topic_correlation(self, *, level=0.9, n_draws=_POPULATION_DRAWS):
-        """Return posterior correlations of the topics' log shares over documents.
-
-        Parameters
-        ----------
-        level : float
-            Probability of the central interval.
-        n_draws : int
-            Posterior draws to use.
-
-        Returns
-        -------
-        Interval of data frames (T, T)
-        """
-        check_is_fitted(self)
-        check_level(level)
-        check_integer("n_draws", n_draws, at_least=1)
-        draws = self.posterior_.spread(("mean", "cov"), n_draws)
-        with one_blas_thread():
-            populations = [self.model_.log_population({"mean": m, "cov": c}) for m, c in draws]
-            found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
-        names = pd.RangeIndex(self.n_topics, name="topic")
-        return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
     def _make_model(self, counts):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)

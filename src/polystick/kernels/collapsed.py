@@ -7,8 +7,6 @@ The topic of a token, given those of all others, has weights
 with the token itself left out. Topics are drawn by inversion. The sum runs along eight lanes at once,
 topic t in lane t % 8: the lane is drawn first, then the place in it. Counts are whole numbers in
 float32, exact up to 2^24; callers see to it that no document and no word has more tokens.
-
-A token of topic -1 has none yet: it is drawn given those before it, which makes a first sweep a start.
 """
 
 import math
@@ -21,7 +19,6 @@ from polystick.kernels.simd32 import LINE, WIDTH, add, load, mul, prefetch, spla
 from polystick.kernels.streams import open_stream, uniform
 
 LARGEST_COUNT = 2**24  # float32 holds all whole numbers up to here
-UNASSIGNED = -1
 FLOATS = LINE // 4  # in a line of the cache
 AHEAD = 6  # tokens between the request of a word's counts and their use
 SMALL = 2.0**-500  # a product of probabilities below it is turned into its logarithm
@@ -108,8 +105,7 @@ def _start_document(first, stop, assignments, prior, rate, here, weight):
     for t in range(here.shape[0]):
         here[t] = ZERO
     for i in range(first, stop):
-        if assignments[i] >= 0:
-            here[assignments[i]] += ONE
+        here[assignments[i]] += ONE
     for t in range(here.shape[0]):
         weight[t] = (here[t] + prior[t]) * rate[t]
 
@@ -125,7 +121,7 @@ def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics,
     rows        : (n,) uint64 ids of the documents, which key their streams
     starts      : (n + 1,) int64; the tokens of document i are starts[i] .. starts[i + 1]
     words       : (tokens,) int32
-    assignments : (tokens,) int32 topics, in and out; UNASSIGNED for none yet
+    assignments : (tokens,) int32 topics, in and out
     alpha       : (T,) float64
     eta         : float64
     word_topics : (V, Tp) float32 whole counts, in and out; Tp the next multiple of WIDTH, padding 0
@@ -144,9 +140,8 @@ def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics,
         scale = 1.0 / (starts[d + 1] - starts[d] + alpha_sum)
         for i in range(starts[d], starts[d + 1]):
             v, t = words[i], assignments[i]
-            if t >= 0:
-                word_topics[v, t] -= ONE
-                _move(t, -1.0, here, totals, prior, spread, rate, weight)
+            word_topics[v, t] -= ONE
+            _move(t, -1.0, here, totals, prior, spread, rate, weight)
             for j in range(WIDTH):
                 sums[j] = weight[j] * (word_topics[v, j] + short_eta)
             for j in range(WIDTH, size):
@@ -210,19 +205,18 @@ def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, t
             later = np.int64(words[min(i + AHEAD, words.shape[0] - 1)]) * size
             for j in range(0, size, FLOATS):
                 prefetch(counts, later + j)
-            first, old, without = np.int64(words[i]) * size, np.int64(assignments[i]), ZERO
-            if old >= 0:
-                slower = np.float32(1.0 / ((totals[old] - 1.0) + spread))
-                without = ((here[old] - ONE) + prior[old]) * slower
-                without *= (counts[first + old] - ONE) + short_eta
+            first, old = np.int64(words[i]) * size, np.int64(assignments[i])
+            without = ((here[old] - ONE) + prior[old]) * np.float32(
+                1.0 / ((totals[old] - 1.0) + spread)
+            )
+            without *= (counts[first + old] - ONE) + short_eta
             _run_lanes(weight, counts, first, short_eta, old, without, sums)
             u, s0, s1 = uniform(s0, s1)
             t, total = _pick(u, sums, n_topics)
             if t != old:
                 without = weight[t] * (counts[first + t] + short_eta)
-                if old >= 0:
-                    counts[first + old] -= ONE
-                    _move(old, -1.0, here, totals, prior, spread, rate, weight)
+                counts[first + old] -= ONE
+                _move(old, -1.0, here, totals, prior, spread, rate, weight)
                 assignments[i] = t
                 counts[first + t] += ONE
                 _move(t, 1.0, here, totals, prior, spread, rate, weight)

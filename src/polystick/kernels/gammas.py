@@ -10,8 +10,9 @@ Most entries of the topics have no token and so the law Gamma(a) with a small a.
 so that F(x) = u is x (1 + a R(x))^(1/a) = y with y = (u C)^(1/a). Its solution is x = y p(y) with p
 smooth, p(0) = 1 and the nearest singularity at u = 1. Up to x = 1 a polynomial of degree 10 at
 Chebyshev's points puts F(x) within 2e-7 of u; the 24 bits of u and float32 add about as much. The
-rare draw beyond 1 is made anew, by exact rejection. So the law is off by less than 5e-7 in F, which
-no test with fewer than 1e12 draws could see.
+rare draw beyond 1 is made anew, by exact rejection. Over the grid of u the law is off by at most
+2.5e-7 in F (measured for seven a), for which a Kolmogorov-Smirnov test needs about 1e12 draws. Draws
+do repeat: u takes 2^24 values.
 """
 
 import math

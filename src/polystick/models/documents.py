@@ -22,8 +22,13 @@ class Documents(NamedTuple):
     @property
     def totals(self):
         """Return the number of tokens of each document, (n,)."""
-        sums = np.concatenate([[0], np.cumsum(self.counts)])
-        return sums[self.stops] - sums[self.starts]
+        return totals(self)
+
+
+def totals(block):
+    """Return the number of tokens of each document, (n,)."""
+    sums = np.concatenate([[0], np.cumsum(block.counts)])
+    return sums[block.stops] - sums[block.starts]
 
 
 def cut(counts, size=ROWS_PER_BLOCK, ids=None):

@@ -9,7 +9,7 @@ A slice may have no documents: the levels walk through it.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,10 @@ class DatedDocuments(NamedTuple):
     columns: np.ndarray
     slices: np.ndarray  # (n,) int64
 
-    totals = documents.Documents.totals
+    @property
+    def totals(self):
+        """Return the number of tokens of each document, (n,)."""
+        return documents.totals(self)
 
 
 class Parameters(NamedTuple):
@@ -78,9 +81,9 @@ class DynamicTopics(CorrelatedTopics):
     n_slices: int
     step_prior: NormalInverseWishart  # of step_cov; its mean and strength are not used
 
-    parameter_type: ClassVar = Parameters
-    fold_names: ClassVar = ("levels", "cov", "topics")
-    dims: ClassVar = {
+    parameter_type: ClassVar[Any] = Parameters
+    fold_names: ClassVar[Any] = ("levels", "cov", "topics")
+    dims: ClassVar[Any] = {
         **CorrelatedTopics.dims,
         "levels": ("time", "stick"),
         "step_cov": ("stick", "stick_too"),
@@ -90,7 +93,8 @@ class DynamicTopics(CorrelatedTopics):
         """Cut counts (n, V) into blocks, with the slice (n,) of each document."""
         blocks, start, cut = documents.cut(counts, size, ids), 0, []
         for block in blocks:
-            cut.append(DatedDocuments(*block, slices[start : start + len(block.rows)]))
+            dated = (*block, slices[start : start + len(block.rows)])
+            cut.append(DatedDocuments._make(dated))
             start += len(block.rows)
         return cut
 

@@ -10,7 +10,7 @@ A word in slice s is word number s V + word of one long vocabulary, so the docum
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,8 @@ class EvolvingTopics(DynamicTopics):
 
     word_tree: Decomposition
 
-    parameter_type: ClassVar = Parameters
-    dims: ClassVar = {
+    parameter_type: ClassVar[Any] = Parameters
+    dims: ClassVar[Any] = {
         **DynamicTopics.dims,
         "topics": ("topic", "time", "word"),
         "node_step": ("one",),

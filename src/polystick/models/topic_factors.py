@@ -9,7 +9,7 @@ in the update of z, and every update climbs on one objective.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -61,6 +61,19 @@ class ExpectedPrior(NamedTuple):
 
 class VariationalTopics:
     """What `MeanField` and `StochasticVI` ask of `CorrelatedTopics`."""
+
+    prior: Any
+    decomposition: Any
+    concentration: Any
+    n_words: Any
+    n_topics: Any
+    n_sticks: Any
+    parameters: Any
+    proportions: Any
+    pad: Any
+    moments_of: Any
+    _warm_start: Any
+    _path_signs: Any
 
     def initial_factor(self, shards, key):
         """Start from collapsed LDA, with the largest topics first."""

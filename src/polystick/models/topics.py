@@ -12,7 +12,7 @@ topic t is topics[word, t] / sizes[t]. Assignments of tokens live for one sweep 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -79,9 +79,13 @@ class CorrelatedTopics(VariationalTopics):
     prior: NormalInverseWishart
     decomposition: Decomposition
 
-    parameter_type: ClassVar = Parameters
-    fold_names: ClassVar = ("mean", "cov", "topics")  # of recorded draws that new documents need
-    dims: ClassVar = {
+    parameter_type: ClassVar[Any] = Parameters
+    fold_names: ClassVar[Any] = (
+        "mean",
+        "cov",
+        "topics",
+    )  # of recorded draws that new documents need
+    dims: ClassVar[Any] = {
         "mean": ("stick",),
         "cov": ("stick", "stick_too"),
         "topics": ("topic", "word"),

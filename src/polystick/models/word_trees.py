@@ -11,7 +11,7 @@ and each is a scalar, so the cost grows with V as for the Dirichlet prior. The r
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse.linalg
@@ -45,8 +45,12 @@ class CorrelatedWords(CorrelatedTopics):
 
     word_tree: Decomposition
 
-    parameter_type: ClassVar = Parameters
-    dims: ClassVar = {**CorrelatedTopics.dims, "node_mean": ("node",), "node_variance": ("node",)}
+    parameter_type: ClassVar[Any] = Parameters
+    dims: ClassVar[Any] = {
+        **CorrelatedTopics.dims,
+        "node_mean": ("node",),
+        "node_variance": ("node",),
+    }
 
     # simulate
 

@@ -1,0 +1,118 @@
+"""The faces of the topic models that correlated topics are compared with."""
+
+import numpy as np
+
+from polystick.baselines.lda import DirichletTopics
+from polystick.baselines.logistic_normal import LogisticNormalTopics
+from polystick.conjugate import NormalInverseWishart
+from polystick.estimators.topic_correlation import TopicCorrelation
+from polystick.estimators.topic_face import TopicEstimator
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.stochastic import StochasticVI
+from polystick.validation import check_positive, check_prior
+
+
+_VARIANCE = np.pi**2 / 6  # of a logit, were shares uniform: trigamma(1)
+
+
+class LDA(TopicEstimator):
+    """Latent Dirichlet allocation by collapsed Gibbs sampling: topics whose shares know no correlation.
+
+    Parameters
+    ----------
+    n_topics : int
+    topic_concentration : float
+        Dirichlet prior of each topic's words.
+    alpha : float, array (T,) or None
+        Dirichlet prior of the shares. None learns it while burning in, a value for each topic.
+    inference : Gibbs or None
+        None is Gibbs sampling with two chains. Tokens are visited one after another, so threads serve chains.
+    random_state, n_jobs, progress, checkpoint
+        As in `CorrelatedTopicModel`.
+
+    Attributes
+    ----------
+    posterior_, topics_, words_, seed_, n_iter_
+        As in `CorrelatedTopicModel`.
+    """
+
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, inference=None,
+                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+        self.n_topics = n_topics
+        self.topic_concentration = topic_concentration
+        self.alpha = alpha
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def _inference(self):
+        inference = super()._inference()
+        if not isinstance(inference, Gibbs):
+            raise TypeError(f"LDA needs inference=Gibbs(...) or None; got {inference!r}")
+        return inference
+
+    def _make_model(self, counts):
+        alpha = None if self.alpha is None else np.asarray(self.alpha, dtype=np.float64)
+        if alpha is not None:
+            for value in np.atleast_1d(alpha).tolist():
+                check_positive("alpha", value)
+            if alpha.shape not in ((), (self.n_topics,)):
+                raise ValueError(
+                    f"alpha must be a number or {self.n_topics} numbers; got shape {alpha.shape}"
+                )
+        return DirichletTopics(
+            self.n_topics, counts.shape[1], float(self.topic_concentration), alpha
+        )
+
+
+class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
+    """The correlated topic model with a softmax instead of sticks.
+
+    Sampled one logit at a time (Chen et al. 2013), or fitted by variational EM (Blei and Lafferty 2007).
+
+    Parameters
+    ----------
+    n_topics : int
+    topic_concentration : float
+        Dirichlet prior of each topic's words.
+    prior : NormalInverseWishart or None
+        Prior of the mean and covariance of the T logits. None is a weak and proper one.
+    inference : Gibbs, MeanField or None
+        None is Gibbs sampling with two chains; MeanField is variational EM.
+    random_state, n_jobs, progress, checkpoint
+        As in `CorrelatedTopicModel`.
+
+    Attributes
+    ----------
+    posterior_, topics_, words_, seed_, n_iter_
+        As in `CorrelatedTopicModel`.
+    """
+
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, inference=None,
+                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+        self.n_topics = n_topics
+        self.topic_concentration = topic_concentration
+        self.prior = prior
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def _inference(self):
+        inference = super()._inference()
+        if isinstance(inference, StochasticVI):
+            raise TypeError(
+                f"LogisticNormalTopicModel needs inference=Gibbs(...), MeanField(...) or None; "
+                f"got {inference!r}"
+            )
+        return inference
+
+    def _make_model(self, counts):
+        prior = self.prior
+        if prior is None:
+            prior = NormalInverseWishart.weak(np.zeros(self.n_topics), _VARIANCE)
+        prior = check_prior(prior, self.n_topics, per="topic")
+        return LogisticNormalTopics(counts.shape[1], float(self.topic_concentration), prior)
