@@ -39,7 +39,10 @@ def weak_model(n_topics, n_words, concentration=0.1):
     return CorrelatedTopics(n_words, concentration, prior, sticks)
 
 
-def small_corpus(n=40, n_tokens=15, n_topics=4, n_words=30, seed=3):
+SMALL = (40, 15) if JIT else (12, 4)
+
+
+def small_corpus(n=SMALL[0], n_tokens=SMALL[1], n_topics=4, n_words=30, seed=3):
     """Return a model and a corpus from it, with a document without words at each end."""
     rng, model = np.random.default_rng(seed), weak_model(n_topics, n_words)
     totals = rng.integers(0, 2 * n_tokens, n)
@@ -58,15 +61,15 @@ class Known(NamedTuple):
     log_shares: np.ndarray  # (n, T)
 
 
-def known_corpus(n=300, n_tokens=60, n_topics=6, n_words=60, seed=8):
+def known_corpus(n=300, n_tokens=60, n_topics=6, n_words=60, correlated=0.7, seed=8):
     """Return documents of a few topics each, whose words are mostly their own."""
     rng = np.random.default_rng(seed)
     own = np.repeat(np.eye(n_topics), n_words // n_topics, axis=1)
     topics = own * rng.gamma(2.0, size=own.shape) + 0.02
     topics /= topics.sum(axis=1, keepdims=True)
     correlation = np.eye(n_topics)
-    correlation[0, 1] = correlation[1, 0] = 0.7
-    correlation[2, 3] = correlation[3, 2] = -0.7
+    correlation[0, 1] = correlation[1, 0] = correlated
+    correlation[2, 3] = correlation[3, 2] = -correlated
     level = np.linspace(0.6, 0.0, n_topics)
     shares = softmax(rng.multivariate_normal(level, 9.0 * correlation, size=n), axis=1)
     return Known(rng.multinomial(n_tokens, shares @ topics), topics, np.log(shares))

@@ -175,7 +175,9 @@ def _check_totals(counts):
 def check_inference(inference):
     """Raise unless this is a schedule such as Gibbs() or MeanField()."""
     if isinstance(inference, type) or not hasattr(inference, "needs_whole_counts"):
-        raise TypeError(f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}")
+        raise TypeError(
+            f"inference must be Gibbs(...), MeanField(...), StochasticVI(...) or None; got {inference!r}"
+        )
     return inference
 
 

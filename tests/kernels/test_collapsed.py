@@ -150,6 +150,9 @@ def test_the_first_token_has_its_conditional_law(form, n_topics):
         counts[state[0][0]] += 1
     expected = weights / weights.sum() * counts.sum()
     assert chi_square_pvalue(counts, expected) > MIN_P
+    kept = conditional(start[0], document, small, document[0], small.words[0], ETA)
+    wrong = kept / kept.sum() * counts.sum()
+    assert PLAIN or chi_square_pvalue(counts, wrong) < MIN_P
 
 
 def sums_along_lanes(weights):

@@ -12,7 +12,7 @@ from polystick.keys import Key
 from polystick.models import documents, folding
 from polystick.models.topics import CorrelatedTopics
 from statistics_tools import MAX_Z, standard_error, z_scores
-from topic_tools import JIT, exact_document, small_corpus, weak_model
+from topic_tools import JIT, exact_document, needs_jit, small_corpus, weak_model
 
 MEAN, COV = np.array([0.4, -0.6]), np.array([[2.0, 0.8], [0.8, 3.0]])
 TOPICS = np.array([[0.7, 0.1, 0.1, 0.1], [0.05, 0.8, 0.1, 0.05], [0.1, 0.1, 0.2, 0.6]])
@@ -21,7 +21,7 @@ MODEL = CorrelatedTopics(
 )
 STATE = {"mean": MEAN, "cov": COV, "topics": TOPICS}
 DOCUMENTS = {"mixed": [3, 1, 0, 2], "one word": [0, 5, 0, 0], "long": [9, 2, 3, 8]}
-N = 3000 if JIT else 60
+N = 3000
 
 
 def copies(counts, n=N):
@@ -41,28 +41,29 @@ def weights_of(counts, model=MODEL, **options):
 # the probability of a document
 
 
+@needs_jit
 @pytest.mark.parametrize("n_stages", [1, 4, 40])
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_annealed_weights_average_to_the_probability_of_the_words(name, n_stages):
-    if not JIT and n_stages > 4:
-        pytest.skip("so many stages need the compiler")
     exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS[name]).probability
     z = z_scores(weights_of(DOCUMENTS[name], n_stages=n_stages), exact)
     assert abs(z) < MAX_Z
 
 
+@needs_jit
 def test_stages_narrow_the_weights_of_many_topics():
     rng, model = np.random.default_rng(1), weak_model(20, 100)
     topics = rng.dirichlet(np.full(100, 0.05), 20)
     prior = model.fold_prior({"mean": model.prior.mean, "cov": 2 * np.eye(19), "topics": topics})
     psi = rng.normal(model.prior.mean, np.sqrt(2))
-    shard = copies(rng.multinomial(60, model.proportions(psi) @ topics), 200 if JIT else 10)
+    shard = copies(rng.multinomial(60, model.proportions(psi) @ topics), 200)
     once, often = (
         folding.annealed_log_weights(model, [prior], shard, 1, n_stages=n).std() for n in (1, 30)
     )
     assert often < 0.5 * once
 
 
+@needs_jit
 def test_a_skipped_stage_is_caught(monkeypatch):
     """Negative control: the words of the first stage that has any are never weighed."""
     stages = folding._stages
@@ -79,6 +80,7 @@ class Foresight(CorrelatedTopics):
         return self.fold(prior, shard, rows, key)
 
 
+@needs_jit
 def test_shares_that_know_the_words_too_soon_are_caught():
     wrong = Foresight(4, 0.1, MODEL.prior, MODEL.decomposition)
     exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS["one word"]).probability
@@ -101,6 +103,7 @@ def test_log_probabilities_are_those_of_the_mixed_topics():
     np.testing.assert_allclose(found, np.sum(counts * np.log(shares @ TOPICS), axis=1), rtol=1e-6)
 
 
+@needs_jit
 def test_states_are_independent():
     """The second state draws anew, from the same law."""
     prior = MODEL.fold_prior(STATE)
@@ -113,6 +116,7 @@ def test_states_are_independent():
 # shares
 
 
+@needs_jit
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_folded_shares_have_the_posterior_mean(name):
     exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS[name]).shares
@@ -123,6 +127,7 @@ def test_folded_shares_have_the_posterior_mean(name):
         assert mean.var() < draw.var()
 
 
+@needs_jit
 def test_shares_under_topics_that_were_not_normalised_are_caught():
     """Negative control."""
     prior = MODEL.fold_prior(STATE)
@@ -132,6 +137,7 @@ def test_shares_under_topics_that_were_not_normalised_are_caught():
     assert np.abs(z_scores(mean, exact)).max() > MAX_Z
 
 
+@needs_jit
 def test_prior_rows_follow_the_prior():
     shard = copies([0, 0, 0, 0])
     (psi,) = MODEL.prior_rows(MODEL.fold_prior(STATE), shard, Key(1))
@@ -140,8 +146,9 @@ def test_prior_rows_follow_the_prior():
     assert np.abs(np.concatenate(z)).max() < MAX_Z
 
 
+@needs_jit
 def test_a_long_chain_of_one_document_has_the_posterior_mean():
-    n = 4000 if JIT else 150
+    n = 4000
     priors, shard = [MODEL.fold_prior(STATE)] * n, copies(DOCUMENTS["long"], 1)
     draws = np.stack([d[0] for _, d in folding.fold_in(MODEL, priors, shard, 3, n_sweeps=1)])
     exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS["long"]).shares
@@ -203,7 +210,7 @@ def test_documents_that_differ_a_little_have_other_ids():
 
 @pytest.fixture(scope="module")
 def fitted():
-    _, counts = small_corpus(150 if JIT else 20)
+    _, counts = small_corpus(150 if JIT else 12)
     model = CorrelatedTopicModel(4, inference=Gibbs(8, 8, n_chains=1), random_state=1, n_jobs=1)
     return model.fit(counts), counts[counts.sum(axis=1) > 0]
 
@@ -230,7 +237,7 @@ def test_a_document_has_the_same_result_alone_and_in_company(fitted):
 
 @pytest.mark.xfail(reason="prior_rows multiplies by BLAS, whose bits depend on the number of rows")
 def test_rows_of_the_prior_are_the_same_alone_and_in_company():
-    model, counts = small_corpus(64)
+    model, counts = small_corpus(64, 2)
     (shard,) = model.shards(counts)
     k = model.n_sticks
     topics = np.full((k + 1, model.n_words), 1 / model.n_words)

@@ -165,7 +165,7 @@ def test_known_topics_are_found(rng):
     counts = rng.multinomial(60, shares @ topics)
     start = collapsed_start(documents.cut(counts), 4, 32, 0.1, Key(1), n_sweeps=25 if PLAIN else 60)
     order, similarity = align([topics, start.word_topics.T + 0.1])
-    assert similarity[1].min() > 0.95
+    assert similarity[1].min() > (0.9 if PLAIN else 0.95)
     found = start.document_topics[:, order[1]] / 60
     assert np.corrcoef(found.ravel(), shares.ravel())[0, 1] > 0.95
 

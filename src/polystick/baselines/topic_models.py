@@ -11,7 +11,6 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
 from polystick.validation import check_positive, check_prior
 
-
 _VARIANCE = np.pi**2 / 6  # of a logit, were shares uniform: trigamma(1)
 
 

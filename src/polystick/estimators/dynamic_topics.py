@@ -102,12 +102,16 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
             self.times_ = self.slices_.labels
             return self._fit(X, resume, times=times)
 
+    def fit_transform(self, X, y=None, *, times=None):
+        """Fit, and return the shares of topics of the same documents, (n, T)."""
+        return self.fit(X, times=times).transform(X, times=times)
+
     def shares_over_time(self, *, level=0.9, n_draws=50):
         """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""
         check_is_fitted(self)
         check_level(level)
         check_integer("n_draws", n_draws, at_least=1)
-        draws = self.posterior_.spread(("levels", "cov"), n_draws)
+        draws = self.posterior_.spread(("levels", "cov"), n_draws, self.posterior_.best_chain)
         with one_blas_thread():
             found = [self.model_.slice_shares({"levels": a, "cov": c}) for a, c in draws]
         columns = pd.RangeIndex(self.n_topics, name="topic")
@@ -126,6 +130,10 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
         """
         check_is_fitted(self)
         topics = self.topics_
+        if time is not None and topics.ndim == 2:
+            raise ValueError(
+                "topics do not change with time; fit with evolving=True, or give no time"
+            )
         if topics.ndim == 3:
             chosen = slice(None) if time is None else self.slices_.number([time])
             topics = topics[:, chosen].mean(axis=1)

@@ -16,21 +16,33 @@ class TimeSlices:
     def spanning(cls, times, freq="Y"):
         """Return the slices of time stamps: integers, dates (cut into periods of `freq`) or periods."""
         stamps = _stamps(times, freq)
+        if not len(stamps):
+            raise ValueError("times must hold at least one time stamp; got none")
         if isinstance(stamps, pd.PeriodIndex):
             return cls(pd.period_range(stamps.min(), stamps.max(), freq=stamps.freq))
         return cls(pd.RangeIndex(stamps.min(), stamps.max() + 1))
 
     def number(self, times):
         """Return the number (n,) of each time stamp's slice."""
-        freq = getattr(self.labels, "freqstr", None)
-        found = self.labels.get_indexer(_stamps(times, freq))
-        if (found < 0).any():
-            first = np.flatnonzero(found < 0)[0]
+        found = self._places(_stamps(times, getattr(self.labels, "freqstr", "Y")))
+        outside = (found < 0) | (found >= len(self))
+        if outside.any():
+            first = np.flatnonzero(outside)[0]
             raise ValueError(
                 f"times must lie from {self.labels[0]} to {self.labels[-1]}, as in fit; got "
                 f"{list(times)[first]}; fit with the later documents, or leave them out"
             )
-        return found.astype(np.int64)
+        return found
+
+    def _places(self, stamps):
+        """Return how many slices each time stamp is after the first; a slice may be several periods long."""
+        labels = self.labels
+        if isinstance(labels, pd.PeriodIndex) != isinstance(stamps, pd.PeriodIndex):
+            kind = "dates or periods" if isinstance(labels, pd.PeriodIndex) else "integers"
+            raise TypeError(f"times must be {kind}, as in fit; got {stamps.dtype}")
+        if isinstance(labels, pd.PeriodIndex):
+            return (stamps.asi8 - labels.asi8[0]) // labels.freq.n
+        return stamps.to_numpy() - labels[0]
 
     def __len__(self):
         return len(self.labels)
@@ -50,7 +62,7 @@ def check_length(times, n_documents):
 
 def _stamps(times, freq):
     """Return time stamps as an index of integers or of periods."""
-    index = pd.Index(times)
+    index = pd.Index(times).infer_objects()
     if index.hasnans:
         raise ValueError("times must not be missing; leave documents without a time stamp out")
     if isinstance(index, pd.PeriodIndex):

@@ -37,7 +37,8 @@ class TopicCorrelation:
         check_integer("n_draws", n_draws, at_least=1)
         law = self.model_.fold_names[:2]
         with one_blas_thread():
-            draws = [dict(zip(law, drawn)) for drawn in self.posterior_.spread(law, n_draws)]
+            drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
+            draws = [dict(zip(law, one)) for one in drawn]
             populations = [self.model_.log_population(drawn) for drawn in draws]
             found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
         names = pd.RangeIndex(self.n_topics, name="topic")

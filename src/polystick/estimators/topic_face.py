@@ -39,11 +39,13 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _shard_new(self, counts):
+    def _shard_new(self, counts, **place):
         """Cut new documents into blocks; a subclass may ask for more than their counts."""
+        if place:
+            raise TypeError(f"{type(self).__name__} takes no {', '.join(place)} for new documents")
         return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, folding.content_ids(counts))
 
-    def _lay_out(self, counts):
+    def _lay_out(self, counts, **place):
         """Return counts by the cells of the recorded topics (T, ...)."""
         return counts
 
@@ -122,10 +124,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @property
     def topics_(self):
-        """Posterior mean of the topics."""
+        """Posterior mean of the topics, in the chain of the highest likelihood."""
         if self._topics is None:
-            self._topics = self.posterior_.flat("topics").mean(axis=0, dtype=np.float64)
+            draws = self.posterior_["topics"][self.posterior_.best_chain]
+            self._topics = draws.mean(axis=0, dtype=np.float64)
         return self._topics
+
+    @property
+    def _share(self):
+        return self.posterior_["share"][self.posterior_.best_chain]
 
     def _read(self, X, inference, *, reset):
         return scipy.sparse.csr_array(
@@ -145,8 +152,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X, *, return_draws=False, return_std=False, n_states=_STATES, **place):
         """Return the posterior mean of each document's shares of topics, (n, T).
 
-        Shares are drawn given the words, under posterior states of the topics: exact sampling with fixed
-        topics, so a new document does not change them. A document's result depends on its words alone.
+        Shares are drawn given the words, under posterior states of the topics (those of the chain of the
+        highest likelihood, whose topics the tables show): exact sampling with fixed topics, so a new
+        document does not change them. A document's result depends on its words alone.
 
         Parameters
         ----------
@@ -158,7 +166,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_states : int
             Posterior states to average over.
         """
-        means, draws = self._fold(self._check(X), n_states, **place)
+        best = self._check_fitted().posterior_.best_chain
+        means, draws = self._fold(self._check(X), n_states, best, **place)
         result = [means.mean(axis=0), *([draws] if return_draws else [])]
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
@@ -207,6 +216,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _complete(self, counts, observed, per, coefficient, n_states, **place):
         """Return log likelihoods of the tokens that were not shown, and these as counts."""
+        if per not in ("token", "document"):
+            raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
         means, draws = self._fold(shown, n_states, **place)
         topics = (t.reshape(self.n_topics, -1) for *_, t in self._states(n_states))
@@ -218,12 +229,13 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         return float(np.exp(-self.score(X, **options)))
 
-    def _fold(self, counts, n_states, **place):
+    def _fold(self, counts, n_states, chain=None, **place):
         """Return means and draws (states, n, T) of the documents' shares."""
         parts = self._map_new(
             counts,
             n_states,
             lambda priors, shard: list(folding.fold_in(self.model_, priors, shard, self.seed_)),
+            chain,
             **place,
         )
         means, draws = zip(*[zip(*part) for part in parts])
@@ -242,19 +254,24 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
         return np.concatenate(parts, axis=1)
 
-    def _map_new(self, counts, n_states, work, **place):
+    def _map_new(self, counts, n_states, work, chain=None, **place):
         """Map work(priors, shard) over blocks of new documents."""
         check_integer("n_states", n_states, at_least=1)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             names = self.model_.fold_names
             priors = [
-                self.model_.fold_prior(dict(zip(names, state))) for state in self._states(n_states)
+                self.model_.fold_prior(dict(zip(names, state)))
+                for state in self._states(n_states, chain)
             ]
             shards = self._shard_new(counts, **place)
             return list(execution.map(lambda shard: work(priors, shard), shards))
 
-    def _states(self, n_states):
-        return self.posterior_.spread(self.model_.fold_names, n_states)
+    def _states(self, n_states, chain=None):
+        return self.posterior_.spread(self.model_.fold_names, n_states, chain)
+
+    def _check_fitted(self):
+        check_is_fitted(self)
+        return self
 
     def _check(self, X):
         check_is_fitted(self)
@@ -289,7 +306,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         names = self.words_ if words is None else self._check_words(words)
         best = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
         table = pd.DataFrame(names[best], columns=pd.RangeIndex(1, best.shape[1] + 1))
-        table.insert(0, "share", self.posterior_.flat("share").mean(axis=0))
+        table.insert(0, "share", self._share.mean(axis=0))
         table.index.name = "topic"
         return table.sort_values("share", ascending=False)
 
@@ -297,7 +314,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return the share of each topic in the tokens, with a central interval, largest first."""
         check_is_fitted(self)
         check_level(level)
-        found = interval(self.posterior_.flat("share"), level, pd.Series)
+        found = interval(self._share, level, pd.Series)
         table = pd.DataFrame({"share": found.mean, "lower": found.lower, "upper": found.upper})
         table.index.name = "topic"
         return table.sort_values("share", ascending=False)

@@ -64,7 +64,7 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
     posterior_ : Posterior
         Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
     topics_ : array (T, V)
-        Posterior mean of the topics.
+        Posterior mean of the topics, in the chain of the highest likelihood.
     words_ : array of V names
     seed_ : int
     n_iter_ : int
@@ -75,6 +75,8 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
     Topics have no order that the data could know. At the end of the burn-in the topics of all chains are
     renamed after those of the first, by how alike they are, so draws of chains can be compared topic by
     topic; a bad R-hat then says that chains found different topics. The log likelihood needs no labels.
+    As an average over chains that disagree would blend topics, tables, correlations and `transform` speak
+    of the chain of the highest likelihood; scores average over all chains.
 
     Examples
     --------
@@ -120,6 +122,10 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
         inference = self._inference()
         stream = getattr(self, "stream_", None)
         if stream is None:
+            if corpus_size is None:
+                raise TypeError(
+                    "corpus_size must say how many documents the stream will have in all; got none"
+                )
             check_integer("corpus_size", corpus_size, at_least=1)
             counts = self._start(X, inference)
             model, seed = self._make_model(counts), check_seed(self.random_state)

@@ -65,16 +65,20 @@ class Posterior:
         draws = self[name]
         return draws.reshape(-1, *draws.shape[2:])
 
-    def together(self, names):
-        """Return the variables at the draws that all of them have, chain and draw in one axis."""
+    def together(self, names, chain=None):
+        """Return the variables at the draws that all of them have, chain and draw in one axis.
+
+        chain : the number of a chain, or None for all of them
+        """
         kept = {name: self._kept_draws(name) for name in names}
         common = functools.reduce(np.intersect1d, kept.values())
         taken = [self[name][:, np.isin(draws, common)] for name, draws in kept.items()]
-        return [array.reshape(-1, *array.shape[2:]) for array in taken]
+        chosen = slice(None) if chain is None else slice(chain, chain + 1)
+        return [array[chosen].reshape(-1, *array.shape[2:]) for array in taken]
 
-    def spread(self, names, n_draws):
+    def spread(self, names, n_draws, chain=None):
         """Return about n_draws tuples of the variables, evenly spaced over chains and time."""
-        arrays = self.together(names)
+        arrays = self.together(names, chain)
         n_kept = len(arrays[0])
         picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
         return [tuple(array[i] for array in arrays) for i in picked]
@@ -96,6 +100,13 @@ class Posterior:
                 f"{name!r} has no running moments; there are those of {known or 'nothing'}"
             )
         return tuple(kept[f"{name}_{what}"].values for what in ("mean", "sd"))
+
+    @property
+    def best_chain(self):
+        """The chain with the highest log likelihood on average; 0 where draws are from factors."""
+        if "sample_stats" not in self.tree.children:
+            return 0
+        return int(self.log_likelihood.mean(axis=1).argmax())
 
     @property
     def log_likelihood(self):

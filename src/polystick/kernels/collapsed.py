@@ -75,7 +75,7 @@ def _pick(u, sums, n_topics):
     if x >= end6:
         lane, below = 7, end6
     x -= below
-    t = lane
+    t = np.int64(lane)
     for place in range(lane + STRIDE - WIDTH, last, STRIDE):
         t += STRIDE * (x >= sums[place])
     beyond = np.int64(x >= sums[t]) + np.int64(x >= sums[t + WIDTH])

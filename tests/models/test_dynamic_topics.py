@@ -1,0 +1,362 @@
+"""Dynamic topics: the sweep draws from the law, levels are those of the dense Gaussian, trends are found."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from dated_tools import N_SLICES, SLICES, STEP_PRIOR, TOTALS, cut_and_resume, dated_corpus, geweke
+from naive_chain import Problem, joint
+from polystick.alignment import align
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.estimators.dynamic_topics import DynamicTopicModel
+from polystick.inference.checkpoint import CheckpointError
+from polystick.inference.execution import Threads
+from polystick.inference.gibbs import Gibbs
+from polystick.keys import Key
+from polystick.models.dynamic_topics import DynamicTopics, Statistics, draw_cov
+from polystick.models.topics import Rows
+from polystick.models.word_counts import Pairs
+from statistics_tools import MAX_Z, z_scores
+from topic_tools import JIT, PRIOR, needs_jit
+
+STICKS = Decomposition.sticks([0, 1, 2])
+MODEL = DynamicTopics(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20150618)
+
+
+# the sweep against the law
+
+
+def some_words(parameters):
+    return [parameters.topics[:2, 0] / parameters.sizes[0]]
+
+
+@needs_jit
+@pytest.mark.parametrize("n_iter", [1500, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_geweke(n_iter, rng):
+    z = geweke(MODEL, rng, n_iter, some_words)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@dataclass(frozen=True)
+class ForgottenLevel(DynamicTopics):
+    """The potential of psi is taken for that of psi less its level."""
+
+    def draw_psi(self, prior, shard, counts, psi, key):
+        nothing = prior._replace(levels=np.zeros_like(prior.levels))
+        return prior.levels[shard.slices] + super().draw_psi(nothing, shard, counts, psi, key)
+
+
+@dataclass(frozen=True)
+class NextSlice(DynamicTopics):
+    """Documents count for the slice after theirs."""
+
+    def summarise(self, shard, psi, pairs, value):
+        later = shard._replace(slices=(shard.slices + 1) % self.n_slices)
+        return super().summarise(later, psi, pairs, value)
+
+
+@dataclass(frozen=True)
+class ForgottenLevels(DynamicTopics):
+    """cov is drawn from residuals about 0."""
+
+    def draw_law(self, parameters, statistics, key):
+        law = super().draw_law(parameters, statistics, key)
+        rng, n = key.generator("wrong"), statistics.n_rows.sum()
+        return {**law, "cov": draw_cov(self.prior, n, statistics.outer, rng)}
+
+
+@dataclass(frozen=True)
+class OneStepTooMany(DynamicTopics):
+    """The first level counts as a step."""
+
+    def draw_law(self, parameters, statistics, key):
+        law = super().draw_law(parameters, statistics, key)
+        steps = np.diff(law["levels"], axis=0, prepend=0.0)
+        wrong = draw_cov(self.step_prior, len(steps), steps.T @ steps, key.generator("wrong"))
+        return {**law, "step_cov": wrong}
+
+
+@dataclass(frozen=True)
+class ExchangedCovariances(DynamicTopics):
+    """Levels are drawn as if they moved like documents scatter."""
+
+    def _draw_levels(self, parameters, statistics, rng):
+        return super()._draw_levels(parameters._replace(step_cov=parameters.cov), statistics, rng)
+
+
+WRONG = {
+    ForgottenLevel: 500,
+    NextSlice: 1000,
+    ForgottenLevels: 700,
+    OneStepTooMany: 1000,
+    ExchangedCovariances: 1500,
+}
+
+
+@needs_jit
+@pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
+def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng):
+    model = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
+    z = geweke(model, rng, n_iter, some_words)
+    assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+# levels against the dense Gaussian
+
+
+class Fixed:
+    """Noise of our choice in place of a generator."""
+
+    def __init__(self, noise):
+        self.noise = noise
+
+    def standard_normal(self, shape):
+        return self.noise.reshape(shape)
+
+
+def summed_psi(model, rng, n=9):
+    """Return psi in slices 0 and 2 only, and their sums."""
+    slices, psi = rng.choice([0, 2], n), rng.normal(size=(n, model.n_sticks))
+    total = np.array([psi[slices == s].sum(axis=0) for s in range(model.n_slices)])
+    n_rows = np.bincount(slices, minlength=model.n_slices)
+    return slices, psi, Statistics(n_rows, total, psi.T @ psi, Pairs([]), 0.0)
+
+
+def dense_levels(model, parameters, slices, psi):
+    """Return the law of all levels given psi, document by document."""
+    k, n_slices = model.n_sticks, model.n_slices
+    precision = np.zeros((n_slices, k, k))
+    linear = np.zeros((n_slices, k))
+    for s, x in zip(slices, psi):
+        precision[s] += np.linalg.inv(parameters.cov)
+        linear[s] += np.linalg.solve(parameters.cov, x)
+    prior = model.prior
+    start = prior.scale / (prior.degrees - k - 1) / prior.strength
+    walk = (prior.mean, start, np.eye(k), parameters.step_cov, np.zeros(k))
+    return joint(Problem(*walk, linear, precision))
+
+
+def test_levels_are_drawn_from_the_dense_gaussian(rng):
+    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    slices, psi, statistics = summed_psi(MODEL, rng)
+    truth, size = dense_levels(MODEL, parameters, slices, psi), N_SLICES * 2
+    mean = MODEL._draw_levels(parameters, statistics, Fixed(np.zeros(size)))
+    np.testing.assert_allclose(mean, truth.mean, rtol=1e-9)
+    unit = [MODEL._draw_levels(parameters, statistics, Fixed(e)) - mean for e in np.eye(size)]
+    root = np.array(unit).reshape(size, size)
+    np.testing.assert_allclose(root.T @ root, truth.cov.reshape(size, size), rtol=1e-8, atol=1e-12)
+
+
+def test_simulated_levels_walk(rng):
+    """Under a small first covariance and none of the data levels are a walk from the prior mean."""
+    n = 4000 if JIT else 500
+    levels = np.stack([MODEL.simulate([0], np.array([0]), rng)[0].levels for _ in range(n)])
+    start = PRIOR.expected_cov / PRIOR.strength
+    first = levels[:, 0] - PRIOR.mean
+    z = [z_scores(first, 0.0), z_scores(first[:, :, None] * first[:, None], start).ravel()]
+    for s in (1, 2):
+        step = levels[:, s] - levels[:, s - 1]
+        outer = step[:, :, None] * step[:, None]
+        z += [z_scores(step, 0.0), z_scores(outer, STEP_PRIOR.expected_cov).ravel()]
+    assert np.abs(np.concatenate(z)).max() < MAX_Z
+
+
+def test_cov_is_drawn_from_the_inverse_wishart_with_known_mean(rng):
+    """The precision has mean degrees * scale^-1, with the rows counted in."""
+    x = rng.normal(size=(6, 2)) * [1.0, 2.0]
+    draws = np.stack([np.linalg.inv(draw_cov(PRIOR, 6, x.T @ x, rng)) for _ in range(3000)])
+    truth = (PRIOR.degrees + 6) * np.linalg.inv(PRIOR.scale + x.T @ x)
+    assert np.abs(z_scores(draws, truth)).max() < MAX_Z
+    one_too_many = truth * (PRIOR.degrees + 7) / (PRIOR.degrees + 6)
+    assert np.abs(z_scores(draws, one_too_many)).max() > MAX_Z
+
+
+def test_residuals_are_about_the_level_of_each_document(rng):
+    """What `draw_law` hands to `draw_cov`, in its plainest form."""
+    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    slices, psi, statistics = summed_psi(MODEL, rng)
+    seen = []
+
+    def spy(prior, n, outer, rng):
+        seen.append((prior, n, outer))
+        return np.eye(2)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polystick.models.dynamic_topics.draw_cov", spy)
+        levels = MODEL.draw_law(parameters, statistics, Key(1))["levels"]
+    gaps = psi - levels[slices]
+    steps = levels[1:] - levels[:-1]
+    for (prior, n, outer), (truth, m, rows) in zip(
+        seen, [(PRIOR, 9, gaps), (STEP_PRIOR, 2, steps)]
+    ):
+        assert prior is truth
+        assert n == m
+        np.testing.assert_allclose(outer, rows.T @ rows, rtol=1e-9)
+
+
+# names
+
+
+@pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0]])
+def test_renamed_topics_tell_the_same_of_documents(order, rng):
+    parameters, rows, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    renamed = MODEL._rename(parameters, np.array(order), Key(3))
+    followed = MODEL.renamed(rows.psi, renamed.move)
+    words = [
+        MODEL.proportions(psi) @ MODEL.describe_parameters(p)["topics"]
+        for psi, p in ((rows.psi, parameters), (followed, renamed))
+    ]
+    assert (renamed.topics != parameters.topics).any()
+    np.testing.assert_allclose(*words, rtol=1e-6)
+    shares = [MODEL.proportions(p.levels) for p in (parameters, renamed)]
+    np.testing.assert_allclose(shares[1], shares[0][:, order], rtol=1e-9)
+    np.testing.assert_array_equal(renamed.share, parameters.share[order])
+
+
+def test_covariances_turn_with_the_sticks(rng):
+    """Where topics swap at the last stick, its psi changes its sign and nothing else happens."""
+    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    renamed = MODEL._rename(parameters, np.array([0, 2, 1]), Key(3))
+    turn = np.array([1.0, -1.0])
+    np.testing.assert_allclose(renamed.levels, parameters.levels * turn, rtol=1e-9)
+    for name in ("cov", "step_cov"):
+        cov = getattr(parameters, name)
+        sd = np.sqrt(np.diag(cov))
+        gap = (getattr(renamed, name) - cov * np.outer(turn, turn)) / np.outer(sd, sd)
+        assert np.abs(gap).max() < MAX_Z * np.sqrt(2 / 4096)
+
+
+# a topic that rises and one that falls
+
+
+@needs_jit
+def test_trends_are_found(rng):
+    """Nobody wrote in the fourth of eight years."""
+    n_words, n = 30, 220
+    own = np.repeat(np.eye(3), n_words // 3, axis=1)
+    topics = own * rng.gamma(3.0, size=own.shape) + 0.02
+    topics /= topics.sum(axis=1, keepdims=True)
+    slices = rng.choice([0, 1, 2, 4, 5, 6, 7], n)
+    slices[:2] = 0, 7
+    trend = np.stack([np.linspace(1.5, -1.5, 8), np.linspace(-1.5, 1.5, 8), np.zeros(8)], axis=1)
+    logits = trend[slices] + 0.7 * rng.normal(size=(n, 3))
+    counts = rng.multinomial(40, softmax(logits, axis=1) @ topics)
+    points = trend + 0.7 * rng.normal(size=(20_000, 1, 3))
+    truth = softmax(points, axis=2).mean(axis=0)
+    model = DynamicTopicModel(
+        3, inference=Gibbs(150, 100, n_chains=2), random_state=1, n_jobs=1
+    ).fit(counts, times=2000 + slices)
+    order = align([topics, model.topics_]).order[1]
+    found, lower, upper = (f.to_numpy()[:, order] for f in model.shares_over_time(n_draws=200))
+    assert list(model.times_) == list(range(2000, 2008))
+    for t in (0, 1):
+        assert np.corrcoef(found[:, t], truth[:, t])[0, 1] > 0.97
+    assert np.abs(found - truth).max() < 0.12
+    inside = (lower < truth) & (truth < upper)
+    assert inside.mean() > 0.75, inside
+    widths = (upper - lower).mean(axis=1)
+    assert widths[3] > max(widths[2], widths[4]), "the empty year must be the least certain"
+    assert np.abs(np.diff(truth[:, :2], axis=0)).sum(axis=0).min() > 0.4
+
+
+# bits
+
+
+MODEL_IN_BITS = DynamicTopics(20, 0.1, PRIOR, STICKS, 4, STEP_PRIOR)
+SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 4, n_chains=2)
+NAMES = ("levels", "cov", "step_cov", "topics", "share")
+
+
+def same(left, right):
+    for name in NAMES:
+        np.testing.assert_array_equal(left[name], right[name])
+    np.testing.assert_array_equal(left.running("proportions"), right.running("proportions"))
+    np.testing.assert_array_equal(left.log_likelihood, right.log_likelihood)
+
+
+def test_threads_leave_the_bits():
+    counts, slices = dated_corpus(300 if JIT else 60, 20, 4)
+    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 25, slices=slices)
+    assert len(shards) == 3
+    serial = SHORT.run(MODEL_IN_BITS, shards, seed=3)
+    for n in (1, 2, 4) if JIT else (2,):
+        same(SHORT.run(MODEL_IN_BITS, shards, seed=3, execution=Threads(n)), serial)
+
+
+@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [2])
+def test_a_run_that_was_cut_goes_on_in_the_same_bits(tmp_path, sweep):
+    counts, slices = dated_corpus(30, 20, 4)
+    shards = MODEL_IN_BITS.shards(counts, slices=slices)
+    same(*cut_and_resume(SHORT, MODEL_IN_BITS, shards, tmp_path, sweep))
+
+
+def test_a_checkpoint_knows_the_time_stamps(tmp_path):
+    counts, slices = dated_corpus(30, 20, 4)
+    runs = [
+        lambda moved=moved, **options: SHORT.run(
+            MODEL_IN_BITS,
+            MODEL_IN_BITS.shards(counts, slices=moved),
+            seed=5,
+            checkpoint=tmp_path,
+            **options,
+        )
+        for moved in (slices, np.roll(slices, 1))
+    ]
+    runs[0]()
+    with pytest.raises(CheckpointError):
+        runs[1](resume=True)
+
+
+# corpora at the edge
+
+
+def test_documents_without_words_scatter_about_their_level(rng):
+    n = 4000 if JIT else 400
+    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    slices = rng.integers(0, N_SLICES, n)
+    (shard,) = MODEL.shards(np.zeros((n, 5), int), n, slices=slices)
+    start = Rows(rng.normal(size=(n, 2)))
+    (psi,), statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, start, Key(1))
+    assert statistics.value == 0
+    np.testing.assert_array_equal(statistics.n_rows, np.bincount(slices))
+    centred = psi - parameters.levels[slices]
+    squares = centred[:, :, None] * centred[:, None]
+    z = np.append(z_scores(centred, 0.0), z_scores(squares, parameters.cov).ravel())
+    assert np.abs(z).max() < MAX_Z
+
+
+@pytest.mark.parametrize("used", [[1, 2], [0, 2], [0, 1], [1], []], ids=str)
+def test_empty_slices_anywhere(used):
+    """Even where there are documents, but none with words."""
+    counts, slices = dated_corpus(12, 6, 3)
+    slices = np.array(used)[np.arange(12) % len(used)] if used else slices
+    counts = counts if used else np.zeros_like(counts)
+    counts[[0, -1]] = 0
+    model = DynamicTopics(6, 0.1, PRIOR, STICKS, 3, STEP_PRIOR)
+    posterior = SHORT.run(model, model.shards(counts, slices=slices), seed=1)
+    assert posterior["levels"].shape[2:] == (3, 2)
+    assert np.isfinite(posterior["levels"]).all()
+    np.testing.assert_allclose(posterior.running("proportions")[0].sum(axis=1), 1.0)
+
+
+def test_one_slice_only():
+    counts, _ = dated_corpus(12, 6, 3)
+    model = DynamicTopicModel(3, inference=SHORT, random_state=0, n_jobs=1)
+    model.fit(counts, times=["2000-01-01"] * 12)
+    assert model.shares_over_time().mean.shape == (1, 3)
+
+
+def test_two_topics_have_one_stick():
+    counts, slices = dated_corpus(12, 6, 3)
+    prior = NormalInverseWishart.weak([0.0], 1.0)
+    model = DynamicTopics(6, 0.1, prior, Decomposition.sticks([0, 1]), 3, prior)
+    posterior = SHORT.run(model, model.shards(counts, slices=slices), seed=1)
+    assert posterior["step_cov"].shape[2:] == (1, 1)
