@@ -235,7 +235,6 @@ def test_a_document_has_the_same_result_alone_and_in_company(fitted):
         np.testing.assert_array_equal(one[3][0], completion[i])
 
 
-@pytest.mark.xfail(reason="prior_rows multiplies by BLAS, whose bits depend on the number of rows")
 def test_rows_of_the_prior_are_the_same_alone_and_in_company():
     model, counts = small_corpus(64, 2)
     (shard,) = model.shards(counts)

@@ -1,4 +1,4 @@
-"""Correlated words: the sweep draws from the law, branches are learned as such, trees hold every word once."""
+"""Correlated words: the sweep draws from the law, branches are learned, trees hold each word once."""
 
 import itertools
 from dataclasses import dataclass
@@ -7,16 +7,25 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from dated_tools import cut_and_resume, dated_corpus
 from joint import first_and_second, geweke_z
+from naive_chain import joint, walk_problem
 from polystick import augmentation
 from polystick.alignment import align
+from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models import word_trees
-from polystick.models.word_trees import CorrelatedWords, draw_law_of_nodes, similar_words
+from polystick.models.word_trees import (
+    CorrelatedWords,
+    draw_law_of_nodes,
+    similar_words,
+    simulate_law_of_nodes,
+    smoothed_logits,
+)
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import JIT, PRIOR, TOTALS, needs_jit
 
@@ -102,12 +111,12 @@ class ForgottenMean(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class SquaredVariances(CorrelatedWords):
-    """Nodes are drawn with the square of their variance."""
+class HalvedVariances(CorrelatedWords):
+    """Nodes are drawn with half of their variance."""
 
     def _draw_nodes(self, parameters, counts, t, key):
-        squared = parameters._replace(node_variance=parameters.node_variance**2)
-        return super()._draw_nodes(squared, counts, t, key)
+        halved = parameters._replace(node_variance=0.5 * parameters.node_variance)
+        return super()._draw_nodes(halved, counts, t, key)
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ class TrebledTopics(CorrelatedWords):
 WRONG = {
     ForgottenTilt: 1500,
     ForgottenMean: 1000,
-    SquaredVariances: 1500,
+    HalvedVariances: 1500,
     SharedNoise: 1500,
     OtherTree: 1000,
     TrebledTopics: 1500,
@@ -153,3 +162,245 @@ WRONG = {
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng, mild):
     z = geweke(wrong(5, 1.0, PRIOR, STICKS, WORD_TREE), rng, n_iter)
     assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+# conditionals in their plainest form
+
+
+class Silent(Key):
+    """A key whose normals are 0."""
+
+    def normals(self, site, rows, size):
+        return np.zeros((len(rows), size))
+
+
+@pytest.mark.parametrize("t", [0, 2])
+def test_nodes_are_drawn_about_the_mean_of_a_scalar_gaussian(t, rng):
+    p, _, _ = MODEL.simulate(TOTALS, rng)
+    counts = np.array([[4, 0, 3, 0, 9]])
+    found = MODEL._draw_nodes(p, counts, t, Silent(4))
+    ids = np.array([t], dtype=np.uint64)
+    splits, old = WORD_TREE.split(counts), p.node_psi[t : t + 1]
+    kappa, omega = augmentation.draw_potential(splits, old, Key(4).at("node omega"), ids)
+    np.testing.assert_array_equal(splits.trials[0], [16, 7, 4, 3])
+    for j in range(4):
+        truth = joint(
+            walk_problem(p.node_mean[j], p.node_variance[j], 1.0, kappa[:, j], omega[:, j])
+        )
+        np.testing.assert_allclose(found[0, j], truth.mean[0, 0], rtol=1e-9, atol=1e-12)
+        noisy = MODEL._draw_nodes(p, counts, t, Key(4))[0, j] - found[0, j]
+        noise = Key(4).normals("node psi", ids, 4)[0, j]
+        np.testing.assert_allclose(noisy, noise * np.sqrt(truth.cov[0, 0, 0, 0]), rtol=1e-9)
+
+
+def moments_of_law(draw, n):
+    """Return 1 / variance, mean / variance and mean^2 / variance of n draws, (n, 3 nodes)."""
+    mean, variance = (np.stack(part) for part in zip(*(draw() for _ in range(n))))
+    return np.concatenate([1 / variance, mean / variance, mean**2 / variance], axis=1)
+
+
+def expected_moments(law):
+    """Return what `moments_of_law` must be on average, of one node with a normal-inverse-Wishart law."""
+    return np.array([law.expected_precision[0, 0], law.expected_linear[0], law.expected_quadratic])
+
+
+def prior_of_node():
+    degrees = word_trees.DEGREES
+    return NormalInverseWishart([0.0], word_trees.STRENGTH, [[degrees * word_trees.SCALE]], degrees)
+
+
+def test_the_law_of_nodes_is_normal_inverse_gamma(rng):
+    psi = rng.normal([[1.0, -2.0]], [[0.5, 3.0]], size=(4, 2))
+    drawn = moments_of_law(lambda: draw_law_of_nodes(psi, rng), 4000)
+    laws = [prior_of_node().posterior(4, x.sum(keepdims=True), [[x @ x]]) for x in psi.T]
+    truth = np.stack([expected_moments(law) for law in laws], axis=1).ravel()
+    assert np.abs(z_scores(drawn, truth)).max() < MAX_Z
+    other = [prior_of_node().posterior(5, x.sum(keepdims=True), [[x @ x]]) for x in psi.T]
+    wrong = np.stack([expected_moments(law) for law in other], axis=1).ravel()
+    assert np.abs(z_scores(drawn, wrong)).max() > MAX_Z
+
+
+def test_simulated_nodes_have_this_law_too(rng):
+    drawn = moments_of_law(lambda: simulate_law_of_nodes(2, rng), 4000)
+    truth = np.repeat(expected_moments(prior_of_node()), 2)
+    assert np.abs(z_scores(drawn, truth)).max() < MAX_Z
+
+
+def test_a_start_has_the_shares_of_the_tokens():
+    counts = np.array([[900, 0], [0, 0], [100, 0], [0, 500], [0, 500]])  # (V, T)
+    found = WORD_TREE.probabilities(smoothed_logits(WORD_TREE, counts))
+    np.testing.assert_allclose(found, (counts / 1000).T, atol=0.01)
+    assert (found > 0).all()
+    nothing = smoothed_logits(WORD_TREE, np.zeros((5, 2)))
+    np.testing.assert_array_equal(nothing, np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0]])
+def test_renamed_topics_tell_the_same_of_documents(order, rng):
+    parameters, rows, _ = MODEL.simulate(TOTALS, rng)
+    renamed = MODEL._rename(parameters, np.array(order), Key(3))
+    followed = MODEL.renamed(rows.psi, renamed.move)
+    words = [
+        MODEL.proportions(psi) @ MODEL.describe_parameters(p)["topics"]
+        for psi, p in ((rows.psi, parameters), (followed, renamed))
+    ]
+    np.testing.assert_allclose(*words, rtol=1e-6)
+    for p in (parameters, renamed):
+        topics = MODEL.describe_parameters(p)["topics"]
+        np.testing.assert_allclose(topics, WORD_TREE.probabilities(p.node_psi), rtol=1e-6)
+    assert (renamed.node_psi != parameters.node_psi).any()
+
+
+# topics of whole branches
+
+
+def branch_corpus(n, seed=5, n_words=256, n_tokens=25):
+    """Return counts of words from topics that favour quarters of the words, and eighths within."""
+    rng = np.random.default_rng(seed)
+    topics = np.full((4, n_words), 0.05)
+    for t, quarter in enumerate(np.array_split(np.arange(n_words), 4)):
+        topics[t, quarter] += 1.0
+        topics[t, quarter[: len(quarter) // 2]] += 2.0
+    topics /= topics.sum(axis=1, keepdims=True)
+    shares = rng.dirichlet([0.4] * 4, n)
+    return rng.multinomial(n_tokens, shares @ topics), topics
+
+
+@needs_jit
+def test_a_known_tree_beats_words_on_their_own():
+    """With hardly more tokens than words in all topics, branches say what words alone can't."""
+    counts, topics = branch_corpus(180)
+    seen = counts[:60].any(axis=0)
+    train, test = counts[:60], counts[60:] * seen
+    found = {}
+    for name, tree in (("alone", None), ("tree", Decomposition.balanced(256))):
+        model = CorrelatedTopicModel(
+            4, word_tree=tree, inference=Gibbs(80, 80, n_chains=1), random_state=1, n_jobs=1
+        ).fit(train)
+        order = align([topics, model.topics_]).order[1]
+        gap = 0.5 * np.abs(model.topics_[order] - topics).sum(axis=1).mean()
+        found[name] = model.score(test), gap
+    assert found["tree"][0] > found["alone"][0] + 0.04, found
+    assert found["tree"][1] < 0.9 * found["alone"][1], found
+
+
+# bits and edges
+
+SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 4, n_chains=2)
+NAMES = ("mean", "cov", "topics", "share", "node_mean", "node_variance")
+MODEL_IN_BITS = CorrelatedWords(20, 0.1, PRIOR, STICKS, Decomposition.balanced(20))
+
+
+def same(left, right):
+    for name in NAMES:
+        np.testing.assert_array_equal(left[name], right[name])
+    np.testing.assert_array_equal(left.running("proportions"), right.running("proportions"))
+    np.testing.assert_array_equal(left.log_likelihood, right.log_likelihood)
+
+
+def test_threads_leave_the_bits():
+    counts, _ = dated_corpus(300 if JIT else 40, 20, 4)
+    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 15)
+    assert len(shards) == 3
+    serial = SHORT.run(MODEL_IN_BITS, shards, seed=3)
+    for n in (1, 2, 4) if JIT else (2,):
+        same(SHORT.run(MODEL_IN_BITS, shards, seed=3, execution=Threads(n)), serial)
+
+
+@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [2])
+def test_a_run_that_was_cut_goes_on_in_the_same_bits(tmp_path, sweep):
+    counts, _ = dated_corpus(30, 20, 4)
+    same(*cut_and_resume(SHORT, MODEL_IN_BITS, MODEL_IN_BITS.shards(counts), tmp_path, sweep))
+
+
+CORPORA = {
+    "one document": [[3, 0, 1, 2, 0]],
+    "one word": [[0, 0, 0, 1, 0], [0, 0, 0, 1, 0]],
+    "no word": [[0] * 5] * 3,
+    "empty ends": [[0] * 5, [2, 1, 0, 4, 0], [0] * 5, [0, 0, 3, 0, 9], [0] * 5],
+}
+
+
+@pytest.mark.parametrize("counts", CORPORA.values(), ids=CORPORA.keys())
+def test_corpora_at_the_edge(counts):
+    posterior = SHORT.run(MODEL, MODEL.shards(np.array(counts)), seed=1)
+    np.testing.assert_allclose(posterior["topics"].sum(axis=-1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(posterior.running("proportions")[0].sum(axis=1), 1.0)
+
+
+# a tree from the words' documents
+
+
+def leaves(tree):
+    """Return the nodes above each word, as sets."""
+    starts, nodes, _ = tree.paths()
+    return [set(nodes[a:b]) for a, b in itertools.pairwise(starts)]
+
+
+def distance(above, i, j):
+    """Return the number of nodes on the path from word i to word j."""
+    return len(above[i] ^ above[j]) + 1
+
+
+def similar(counts, **options):
+    counts = np.asarray(counts)
+    tree = similar_words(scipy.sparse.csr_array(counts), **options)
+    assert tree.n_categories == counts.shape[1]
+    starts, _, _ = tree.paths()
+    assert np.diff(starts).max() <= np.ceil(np.log2(counts.shape[1]))  # balanced
+    np.testing.assert_array_equal(
+        np.sort(tree.children[tree.children >= 0]), np.arange(counts.shape[1])
+    )
+    return tree
+
+
+@pytest.mark.parametrize("n_words", [2, 3, 4, 5, 17, 40])
+@pytest.mark.parametrize("n", [1, 2, 3, 60])
+def test_every_word_is_a_leaf_once(n, n_words, rng):
+    similar(1 + rng.poisson(1.0, (n, n_words)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda counts: counts * (np.arange(12) != 7),  # a word nobody used
+        lambda counts: counts * (np.arange(12) == 7),  # only one word
+        lambda counts: counts * (np.arange(30) == 4)[:, None],  # only one document with words
+        lambda counts: np.tile(counts[0], (30, 1)),  # all documents alike
+        lambda counts: np.tile(counts[:, :1], (1, 12)),  # all words alike
+        lambda counts: counts[:4],  # fewer documents than directions
+        lambda counts: counts * 1000,
+        lambda counts: counts.astype(np.int32),
+        lambda counts: counts.astype(np.float64),
+    ],
+)
+def test_trees_of_corpora_at_the_edge(change, rng):
+    similar(change(1 + rng.poisson(1.0, (30, 12))))
+
+
+def nearness(counts, kinds):
+    """Return the mean distance of words of one kind and that of words of two."""
+    above, pairs = leaves(similar(counts)), list(itertools.combinations(range(len(kinds)), 2))
+    alike = np.array([kinds[i] == kinds[j] for i, j in pairs])
+    far = np.array([distance(above, i, j) for i, j in pairs])
+    return far[alike].mean(), far[~alike].mean()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.3])
+def test_words_that_share_documents_are_close(noise, rng):
+    """Eight kinds of documents with four words each, in random columns, and a few strangers.
+
+    The best tree has 7 / 3 and 55 / 7; a median may cut through a kind, so some words are far apart.
+    """
+    kinds = rng.permutation(np.repeat(np.arange(8), 4))
+    counts = (kinds == np.arange(400)[:, None] % 8) * rng.poisson(3.0, (400, 32))
+    counts += rng.poisson(noise, counts.shape)
+    near, far = nearness(counts, kinds)
+    assert near < 0.6 * far
+    near, far = nearness(rng.permuted(counts, axis=0), kinds)  # no two words go together
+    assert near > 0.8 * far
+
+
+def test_the_tree_is_the_same_each_time(rng):
+    counts = rng.poisson(0.5, (50, 30))
+    assert similar(counts) == similar(counts)

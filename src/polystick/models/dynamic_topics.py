@@ -19,6 +19,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal
 from polystick.models import documents
+from polystick.models.folding import draw_from_prior
 from polystick.models.multinomial import standard_normal_points
 from polystick.models.topics import CorrelatedTopics, Rows
 from polystick.models.word_counts import Pairs
@@ -206,8 +207,7 @@ class DynamicTopics(CorrelatedTopics):
         return self.pad(topics.T)
 
     def prior_rows(self, prior, shard, key):
-        noise = key.normals("prior", shard.rows, self.n_sticks)
-        return Rows(prior.levels[shard.slices] + noise @ prior.normal.root)
+        return Rows(prior.levels[shard.slices] + draw_from_prior(prior.normal, shard, key))
 
     def slice_shares(self, described, n_points=128):
         """Return the expected shares of topics (S, T) in each slice under recorded parameters."""

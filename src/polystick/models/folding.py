@@ -17,7 +17,10 @@ from state to state.
 import itertools
 
 import numpy as np
+from scipy.special import logsumexp, softmax
+from scipy.stats import norm
 
+from polystick.augmentation import Potential
 from polystick.keys import Key
 
 
@@ -34,27 +37,57 @@ def fold_in(model, priors, shard, seed, *, n_burn=25, n_sweeps=5):
         yield mean / n_sweeps, proportions
 
 
-def annealed_log_weights(model, priors, shard, seed, *, n_stages=40):
+def annealed_log_weights(model, priors, shard, seed, *, n_stages=40, n_particles=8):
     """Return log weights (S, n): the mean of exp over states is unbiased for each document's probability.
 
-    Annealed importance sampling (Neal 2001) with the words of a document as the temperature: it starts
-    from the prior; each stage weighs the shares by the next few words, in random order, and then moves them
-    by a step that knows the words so far (Wallach et al. 2009 go one word at a time).
+    A sequential Monte Carlo sampler (Del Moral et al. 2006) with the words of a document as the temperature:
+    particles start from the prior; each stage weighs them by the next few words, in random order, picks
+    among them by weight, and moves them by a step that knows the words so far. With one particle it is
+    annealed importance sampling (Neal 2001), far noisier; Wallach et al. (2009) go one word at a time.
     """
     tokens, stages = in_random_order(shard, seed), _stages(shard, n_stages)
-    return np.stack([_annealed(model, p, tokens, stages, seed, i) for i, p in enumerate(priors)])
+    return np.stack(
+        [
+            _anneal(model, p, tokens, stages, Key(seed).chain(i), n_particles)
+            for i, p in enumerate(priors)
+        ]
+    )
 
 
-def _annealed(model, prior, tokens, stages, seed, number):
-    chain = Key(seed).chain(number)
-    rows = model.prior_rows(prior, tokens, chain)
-    log_weights = np.zeros(len(tokens.rows))
+def _anneal(model, prior, tokens, stages, key, n_particles):
+    swarm = copied(tokens, n_particles)
+    rows, total = model.prior_rows(prior, swarm, key), np.zeros(len(tokens.rows))
     for stage, (before, after) in enumerate(itertools.pairwise(stages), start=1):
-        fresh = tokens._replace(starts=tokens.starts + before, stops=tokens.starts + after)
-        log_weights += log_probabilities(model, fresh, model.proportions_of(rows), prior)
-        seen = tokens._replace(stops=tokens.starts + after)
-        rows = model.fold(prior, seen, rows, Key(chain.seed, stage))
-    return log_weights
+        here = Key(key.seed, stage)
+        start, stop = (swarm.starts + np.repeat(seen, n_particles) for seen in (before, after))
+        fresh = swarm._replace(starts=start, stops=stop)
+        gained = log_probabilities(model, fresh, model.proportions_of(rows), prior)
+        gained = gained.reshape(-1, n_particles)
+        total += logsumexp(gained, axis=1) - np.log(n_particles)
+        picked = _pick(gained, norm.cdf(here.normals("pick", tokens.rows, 1)))
+        rows = type(rows)(*(value[picked] for value in rows))
+        rows = model.fold(prior, swarm._replace(stops=stop), rows, here)
+    return total
+
+
+def copied(tokens, n_particles):
+    """Return the block with copies of each document, which share its words but no random stream."""
+    every = np.repeat(np.arange(len(tokens.rows)), n_particles)
+    number = np.tile(np.arange(n_particles, dtype=np.uint64), len(tokens.rows))
+    ids = tokens.rows[every] ^ (number * np.uint64(0x8CB92BA72F3D8DD7))
+    by_document = {name: getattr(tokens, name)[every] for name in ("starts", "stops")}
+    if hasattr(tokens, "slices"):
+        by_document["slices"] = tokens.slices[every]
+    return tokens._replace(rows=ids, **by_document)
+
+
+def _pick(log_weights, offset):
+    """Return which rows (n P,) survive, by systematic resampling within each document's (n, P)."""
+    n, n_particles = log_weights.shape
+    edges = np.cumsum(softmax(log_weights, axis=1), axis=1)
+    places = (np.arange(n_particles) + offset) / n_particles * edges[:, -1:]
+    chosen = (edges[:, None, :-1] <= places[:, :, None]).sum(axis=2)
+    return (chosen + n_particles * np.arange(n)[:, None]).ravel()
 
 
 def log_probabilities(model, shard, proportions, prior):
@@ -96,6 +129,13 @@ def _stages(shard, n_stages):
 
 def _offsets(lengths):
     return np.cumsum(lengths) - lengths
+
+
+def draw_from_prior(normal, shard, key):
+    """Draw psi (n, k) of documents without words, each the same in any company."""
+    nothing = np.zeros((len(shard.rows), len(normal.mean)))
+    noise = key.normals("prior", shard.rows, 2 * len(normal.mean))
+    return normal.draw(Potential(nothing, nothing), noise)
 
 
 def content_ids(counts):

@@ -189,7 +189,7 @@ class VariationalTopics:
         mean, cov = factor.normal.draw(rng)[:2]
         words = self.pad(rng.standard_gamma(factor.topics))
         sums = factor.topics.sum(axis=0) - self.n_words * self.concentration
-        return self.parameters({"mean": mean, "cov": cov}, words, sums / sums.sum())
+        return self.parameters({"mean": mean, "cov": cov}, words, sums / max(sums.sum(), 1e-300))
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_d), with the same points for each document."""

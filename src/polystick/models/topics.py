@@ -23,6 +23,7 @@ from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
 from polystick.kernels import assignments, gammas
 from polystick.models import documents
+from polystick.models.folding import draw_from_prior
 from polystick.models.multinomial import standard_normal_points
 from polystick.models.topic_factors import VariationalTopics
 from polystick.models.warm_start import collapsed_start
@@ -317,8 +318,7 @@ class CorrelatedTopics(VariationalTopics):
 
     def prior_rows(self, prior, shard, key):
         """Draw rows as if no word had been seen."""
-        noise = key.normals("prior", shard.rows, self.n_sticks)
-        return Rows(prior.normal.mean + noise @ prior.normal.root)
+        return Rows(draw_from_prior(prior.normal, shard, key))
 
     def proportions_of(self, rows):
         return self.proportions(rows.psi)
