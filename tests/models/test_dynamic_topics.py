@@ -237,10 +237,8 @@ def test_covariances_turn_with_the_sticks(rng):
 # a topic that rises and one that falls
 
 
-@needs_jit
-def test_trends_are_found(rng):
-    """Nobody wrote in the fourth of eight years."""
-    n_words, n = 30, 220
+def trend_corpus(rng, n=220, n_words=30):
+    """Return counts, slices (n,), topics (3, V) and their shares (8, 3); nobody wrote in the fourth."""
     own = np.repeat(np.eye(3), n_words // 3, axis=1)
     topics = own * rng.gamma(3.0, size=own.shape) + 0.02
     topics /= topics.sum(axis=1, keepdims=True)
@@ -250,13 +248,23 @@ def test_trends_are_found(rng):
     logits = trend[slices] + 0.7 * rng.normal(size=(n, 3))
     counts = rng.multinomial(40, softmax(logits, axis=1) @ topics)
     points = trend + 0.7 * rng.normal(size=(20_000, 1, 3))
-    truth = softmax(points, axis=2).mean(axis=0)
-    model = DynamicTopicModel(
-        3, inference=Gibbs(150, 100, n_chains=2), random_state=1, n_jobs=1
-    ).fit(counts, times=2000 + slices)
-    order = align([topics, model.topics_]).order[1]
-    found, lower, upper = (f.to_numpy()[:, order] for f in model.shares_over_time(n_draws=200))
+    return counts, slices, topics, softmax(points, axis=2).mean(axis=0)
+
+
+def found_shares(counts, slices, topics):
+    """Return mean, lower and upper (8, 3) of the face's shares over time."""
+    gibbs = Gibbs(150, 100, n_chains=2)
+    model = DynamicTopicModel(3, inference=gibbs, random_state=1, n_jobs=1)
+    model.fit(counts, times=2000 + slices)
     assert list(model.times_) == list(range(2000, 2008))
+    order = align([topics, model.topics_]).order[1]
+    return [frame.to_numpy()[:, order] for frame in model.shares_over_time(n_draws=200)]
+
+
+@needs_jit
+def test_trends_are_found(rng):
+    counts, slices, topics, truth = trend_corpus(rng)
+    found, lower, upper = found_shares(counts, slices, topics)
     for t in (0, 1):
         assert np.corrcoef(found[:, t], truth[:, t])[0, 1] > 0.97
     assert np.abs(found - truth).max() < 0.12
@@ -264,7 +272,17 @@ def test_trends_are_found(rng):
     assert inside.mean() > 0.75, inside
     widths = (upper - lower).mean(axis=1)
     assert widths[3] > max(widths[2], widths[4]), "the empty year must be the least certain"
-    assert np.abs(np.diff(truth[:, :2], axis=0)).sum(axis=0).min() > 0.4
+
+
+@needs_jit
+def test_trends_are_not_found_where_there_are_none(rng):
+    """The same documents with the time stamps of others."""
+    counts, slices, topics, truth = trend_corpus(rng)
+    slices[2:] = rng.permutation(slices[2:])
+    found, lower, upper = found_shares(counts, slices, topics)
+    assert np.abs(found - truth).max() > 0.3
+    assert ((lower < truth) & (truth < upper)).mean() < 0.6
+    assert np.ptp(found, axis=0).max() < 0.5 * np.ptp(truth, axis=0).max()
 
 
 # bits

@@ -223,10 +223,8 @@ def test_renamed_topics_tell_the_same_of_documents(order, rng):
 # a topic that changes
 
 
-@needs_jit
-def test_a_change_of_words_is_found(rng):
-    """The first topic swaps half of its words between the first and the last of six years."""
-    n_slices, n_words, n = 6, 24, 360
+def changing_corpus(rng, n_slices=6, n=360, n_words=24):
+    """Return counts, slices (n,) and topics (3, S, V): the first swaps words 0-3 for 8-11 in time."""
     topics = np.full((3, n_slices, n_words), 0.01)
     weight = np.linspace(1.0, 0.0, n_slices)[:, None]
     topics[0, :, 0:4] += weight
@@ -235,27 +233,50 @@ def test_a_change_of_words_is_found(rng):
     topics[1, :, 12:18] += 1.0
     topics[2, :, 18:24] += 1.0
     topics /= topics.sum(axis=2, keepdims=True)
-    slices = np.arange(n) % n_slices
-    shares = rng.dirichlet([0.5] * 3, n)
+    slices, shares = np.arange(n) % n_slices, rng.dirichlet([0.5] * 3, n)
     words = np.einsum("nt,tnv->nv", shares, topics[:, slices])
+    return rng.multinomial(40, words), slices, topics
+
+
+def evolved(counts, slices, topics):
+    """Return a fitted face, and which of its topics is which."""
     model = DynamicTopicModel(
         3, evolving=True, inference=Gibbs(100, 100, n_chains=1), random_state=1, n_jobs=1
-    ).fit(rng.multinomial(40, words), times=slices)
-    assert model.topics_.shape == (3, n_slices, n_words)
-    order = align([topics.reshape(3, -1), model.topics_.reshape(3, -1)]).order[1]
+    ).fit(counts, times=slices)
+    assert model.topics_.shape == topics.shape
+    return model, align([topics.reshape(3, -1), model.topics_.reshape(3, -1)]).order[1]
+
+
+def moved(topics):
+    """Return the weight of the words that the first topic loses and of those it gains, (2, S)."""
+    return np.stack([topics[0, :, a : a + 4].sum(axis=1) for a in (0, 8)])
+
+
+@needs_jit
+def test_a_change_of_words_is_found(rng):
+    counts, slices, topics = changing_corpus(rng)
+    model, order = evolved(counts, slices, topics)
     found = model.topics_[order]
-    moved = [found[0, :, a : a + 4].sum(axis=1) for a in (0, 8)]
-    truth = [topics[0, :, a : a + 4].sum(axis=1) for a in (0, 8)]
-    assert np.corrcoef(moved[0], truth[0])[0, 1] > 0.95, moved
-    assert np.corrcoef(moved[1], truth[1])[0, 1] > 0.95, moved
-    assert np.abs(np.array(moved) - truth).max() < 0.12, moved
+    for left, right in zip(moved(found), moved(topics)):
+        assert np.corrcoef(left, right)[0, 1] > 0.95
+    assert np.abs(moved(found) - moved(topics)).max() < 0.12
     gap = 0.5 * np.abs(found - topics).sum(axis=2)
     assert gap.max() < 0.2, gap
     still = 0.5 * np.abs(found[1:, 0] - found[1:, -1]).sum(axis=1)
     assert still.max() < 0.2, still
-    first, last = (set(model.topics(4, time=s).loc[order[0], 1:]) for s in (0, n_slices - 1))
+    first, last = (set(model.topics(4, time=s).loc[order[0], 1:]) for s in (0, 5))
     assert first <= set(model.words_[:8])
     assert last <= set(model.words_[4:12])
+
+
+@needs_jit
+def test_a_change_is_not_found_where_there_is_none(rng):
+    """The same documents with the time stamps of others."""
+    counts, slices, topics = changing_corpus(rng)
+    model, order = evolved(counts, rng.permutation(slices), topics)
+    found = model.topics_[order]
+    assert np.abs(moved(found) - moved(topics)).max() > 0.3
+    assert np.ptp(moved(found), axis=1).max() < 0.2
 
 
 # bits

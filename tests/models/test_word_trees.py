@@ -267,21 +267,27 @@ def branch_corpus(n, seed=5, n_words=256, n_tokens=25):
 
 
 @needs_jit
-def test_a_known_tree_beats_words_on_their_own():
+def test_a_known_tree_beats_words_on_their_own_and_a_wrong_one():
     """With hardly more tokens than words in all topics, branches say what words alone can't."""
     counts, topics = branch_corpus(180)
-    seen = counts[:60].any(axis=0)
-    train, test = counts[:60], counts[60:] * seen
-    found = {}
-    for name, tree in (("alone", None), ("tree", Decomposition.balanced(256))):
+    train, test = counts[:60], counts[60:] * counts[:60].any(axis=0)
+    mixed = np.random.default_rng(2).permutation(256).reshape((2,) * 8).tolist()
+    trees = {"none": None, "right": Decomposition.balanced(256), "wrong": nested(mixed)}
+    score, gap = {}, {}
+    for name, tree in trees.items():
         model = CorrelatedTopicModel(
-            4, word_tree=tree, inference=Gibbs(80, 80, n_chains=1), random_state=1, n_jobs=1
+            4, word_tree=tree, inference=Gibbs(80, 80, n_chains=1), random_state=2, n_jobs=1
         ).fit(train)
         order = align([topics, model.topics_]).order[1]
-        gap = 0.5 * np.abs(model.topics_[order] - topics).sum(axis=1).mean()
-        found[name] = model.score(test), gap
-    assert found["tree"][0] > found["alone"][0] + 0.04, found
-    assert found["tree"][1] < 0.9 * found["alone"][1], found
+        gap[name] = 0.5 * np.abs(model.topics_[order] - topics).sum(axis=1).mean()
+        score[name] = model.score(test)
+    assert score["right"] > max(score["none"], score["wrong"]) + 0.04, score
+    assert gap["right"] < 0.9 * min(gap["none"], gap["wrong"]), gap
+
+
+def nested(pairs):
+    """Return nested lists of two as nested tuples."""
+    return tuple(map(nested, pairs)) if isinstance(pairs, list) else pairs
 
 
 # bits and edges

@@ -1,6 +1,7 @@
 """Time stamps as slices of equal length, of which some may be empty."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,8 @@ class TimeSlices:
             kind = "dates or periods" if isinstance(labels, pd.PeriodIndex) else "integers"
             raise TypeError(f"times must be {kind}, as in fit; got {stamps.dtype}")
         if isinstance(labels, pd.PeriodIndex):
-            return (stamps.asi8 - labels.asi8[0]) // labels.freq.n
+            freq: Any = labels.freq
+            return (stamps.asi8 - labels.asi8[0]) // freq.n
         return stamps.to_numpy() - labels[0]
 
     def __len__(self):

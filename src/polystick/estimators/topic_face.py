@@ -29,6 +29,7 @@ from polystick.validation import (
 
 _DOCUMENTS_AT_ONCE = 64  # of new ones
 _STATES = 32  # posterior states that new documents meet
+_HELD_OUT_STATES = 8  # each has a swarm of particles
 
 
 class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -173,7 +174,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tuple(result) if len(result) > 1 else result[0]
 
     def score_samples(self, X, *, method="completion", observed=0.5, per="token",
-                      coefficient=False, n_states=_STATES, **place):  # fmt: skip
+                      coefficient=False, n_states=None, **place):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -181,8 +182,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X : array-like or CSR of shape (n, V)
         method : "completion" or "held_out"
             "completion" shows the model a part of each document's tokens, picked at random, and scores the
-            rest. "held_out" scores whole documents: annealed importance sampling, unbiased for each
-            document's probability under each posterior state.
+            rest. "held_out" scores whole documents: sequential Monte Carlo, unbiased for each document's
+            probability under each posterior state.
         observed : float
             Share of the tokens that "completion" shows.
         per : "token" or "document"
@@ -190,8 +191,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             scored tokens of a document together (which needs many more states).
         coefficient : bool
             Whether to count the multinomial coefficient in.
-        n_states : int
-            Posterior states to average over.
+        n_states : int or None
+            Posterior states to average over; None is 32, or 8 for "held_out".
         """
         if method == "completion":
             found = self._complete(self._check(X), observed, per, coefficient, n_states, **place)
@@ -199,7 +200,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self._hold_out(self._check(X), method, coefficient, n_states, **place)
 
     def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
-              coefficient=False, n_states=_STATES, **place):  # fmt: skip
+              coefficient=False, n_states=None, **place):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         if method == "completion":
             found = self._complete(self._check(X), observed, per, coefficient, n_states, **place)
@@ -211,6 +212,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _hold_out(self, counts, method, coefficient, n_states, **place):
         if method != "held_out":
             raise ValueError(f"method must be 'completion' or 'held_out'; got {method!r}")
+        n_states = _HELD_OUT_STATES if n_states is None else n_states
         values = scores.log_mean_exp(self._anneal(counts, n_states, **place), axis=0)
         return values + scores.log_coefficients(counts) if coefficient else values
 
@@ -218,6 +220,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Return log likelihoods of the tokens that were not shown, and these as counts."""
         if per not in ("token", "document"):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
+        n_states = _STATES if n_states is None else n_states
         shown, rest = scores.split_words(counts, observed, self.seed_)
         means, draws = self._fold(shown, n_states, **place)
         topics = (t.reshape(self.n_topics, -1) for *_, t in self._states(n_states))

@@ -37,7 +37,7 @@ def fold_in(model, priors, shard, seed, *, n_burn=25, n_sweeps=5):
         yield mean / n_sweeps, proportions
 
 
-def annealed_log_weights(model, priors, shard, seed, *, n_stages=40, n_particles=8):
+def annealed_log_weights(model, priors, shard, seed, *, n_stages=40, n_particles=32):
     """Return log weights (S, n): the mean of exp over states is unbiased for each document's probability.
 
     A sequential Monte Carlo sampler (Del Moral et al. 2006) with the words of a document as the temperature:
