@@ -191,7 +191,7 @@ def _race(model, counts, n_sweeps):
 def mean_field(task):
     """Fit by mean field from its default start."""
     task.face(MeanField(max_sweeps=2), task.split.train[:64])  # compiles
-    face, seconds = task.face(MeanField(n_draws=VARIATIONAL_STATES))
+    face, seconds = task.face(MeanField(tolerance=0.1, n_draws=VARIATIONAL_STATES))
     return _variational(task, face) | {"tokens": task.tokens(), "seconds": seconds}
 
 

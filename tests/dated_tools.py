@@ -6,8 +6,10 @@ import pytest
 from joint import first_and_second, geweke_z
 from polystick.conjugate import NormalInverseWishart
 from polystick.keys import Key
+from topic_tools import JIT
 
 STEP_PRIOR = NormalInverseWishart(np.zeros(2), 1.0, np.array([[3.0, 1.0], [1.0, 2.0]]), 10.0)
+LONGEST = 30 if JIT else 4  # tokens of a document
 N_SLICES = 3
 SLICES = np.array([0, 2, 0, 2, 2, 0, 0, 2])  # nobody wrote in slice 1
 TOTALS = np.array([0, 0, 4, 8, 1, 12, 8, 12])
@@ -52,7 +54,7 @@ def dated_corpus(n, n_words, n_slices, seed=3):
     """Return counts (n, V) of documents of all lengths, and a slice (n,) of each: the second has none."""
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, 0.2), 3)
-    counts = rng.multinomial(rng.integers(0, 30, n), rng.dirichlet([1.0] * 3, n) @ topics)
+    counts = rng.multinomial(rng.integers(0, LONGEST, n), rng.dirichlet([1.0] * 3, n) @ topics)
     return counts, rng.choice(np.delete(np.arange(n_slices), 1), n)
 
 

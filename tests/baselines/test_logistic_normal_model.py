@@ -316,7 +316,7 @@ def test_bits_are_the_same_on_any_number_of_threads(rng):
 
 
 @needs_jit
-@pytest.mark.parametrize("inference", [Gibbs(60, 60, n_chains=1), MeanField(n_draws=2)])
+@pytest.mark.parametrize("inference", [Gibbs(100, 400, n_chains=1), MeanField(n_draws=2)])
 def test_topics_and_their_correlations_are_found(inference, rng):
     """Three topics with words of their own, 0.9 apart; the first two keep company."""
     n, own = 250, 8

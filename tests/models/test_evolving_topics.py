@@ -60,7 +60,7 @@ def test_geweke(rng, mild):
 @pytest.mark.slow
 @needs_jit
 def test_geweke_under_the_weak_prior(rng):
-    z = geweke(MODEL, rng, 40_000, nodes)
+    z = geweke(MODEL, rng, 30_000, nodes)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -275,7 +275,7 @@ def test_a_change_is_not_found_where_there_is_none(rng):
     counts, slices, topics = changing_corpus(rng)
     model, order = evolved(counts, rng.permutation(slices), topics)
     found = model.topics_[order]
-    assert np.abs(moved(found) - moved(topics)).max() > 0.3
+    assert np.abs(moved(found) - moved(topics)).max() > 0.18  # a constant misses by 0.24
     assert np.ptp(moved(found), axis=1).max() < 0.2
 
 
@@ -284,7 +284,7 @@ def test_a_change_is_not_found_where_there_is_none(rng):
 
 TREE_IN_BITS = Decomposition.balanced(20)
 MODEL_IN_BITS = EvolvingTopics(20, 0.1, PRIOR, STICKS, 4, STEP_PRIOR, TREE_IN_BITS)
-SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 4, n_chains=2)
+SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 2, n_chains=1)
 NAMES = ("levels", "cov", "step_cov", "topics", "share", "node_step")
 
 
@@ -296,17 +296,17 @@ def same(left, right):
 
 
 def test_threads_leave_the_bits():
-    counts, slices = dated_corpus(300 if JIT else 40, 20, 4)
-    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 15, slices=slices)
+    counts, slices = dated_corpus(300 if JIT else 12, 20, 4)
+    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 5, slices=slices)
     assert len(shards) == 3
     serial = SHORT.run(MODEL_IN_BITS, shards, seed=3)
     for n in (1, 2, 4) if JIT else (2,):
         same(SHORT.run(MODEL_IN_BITS, shards, seed=3, execution=Threads(n)), serial)
 
 
-@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [2])
+@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [1, 3])
 def test_a_run_that_was_cut_goes_on_in_the_same_bits(tmp_path, sweep):
-    counts, slices = dated_corpus(30, 20, 4)
+    counts, slices = dated_corpus(30 if JIT else 12, 20, 4)
     shards = MODEL_IN_BITS.shards(counts, slices=slices)
     same(*cut_and_resume(SHORT, MODEL_IN_BITS, shards, tmp_path, sweep))
 

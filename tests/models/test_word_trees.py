@@ -88,7 +88,7 @@ def test_geweke(rng, mild):
 @pytest.mark.slow
 @needs_jit
 def test_geweke_under_the_weak_prior(rng):
-    z = geweke(MODEL, rng, 60_000)
+    z = geweke(MODEL, rng, 40_000)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -226,6 +226,14 @@ def test_simulated_nodes_have_this_law_too(rng):
     assert np.abs(z_scores(drawn, truth)).max() < MAX_Z
 
 
+def test_topics_of_one_word_can_be_simulated(rng):
+    """Probabilities that round to a little more than 1 are no error."""
+    parameters, rows, _ = MODEL.simulate(np.full(200, 3), rng)
+    certain = MODEL._fields(np.full((3, 4), 40.0), parameters.node_mean, parameters.node_variance)
+    counts = MODEL.simulate_counts(parameters._replace(**certain), rows, np.full(200, 3), rng)
+    np.testing.assert_array_equal(counts[:, 0], 3)
+
+
 def test_a_start_has_the_shares_of_the_tokens():
     counts = np.array([[900, 0], [0, 0], [100, 0], [0, 500], [0, 500]])  # (V, T)
     found = WORD_TREE.probabilities(smoothed_logits(WORD_TREE, counts))
@@ -292,7 +300,7 @@ def nested(pairs):
 
 # bits and edges
 
-SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 4, n_chains=2)
+SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 2, n_chains=1)
 NAMES = ("mean", "cov", "topics", "share", "node_mean", "node_variance")
 MODEL_IN_BITS = CorrelatedWords(20, 0.1, PRIOR, STICKS, Decomposition.balanced(20))
 
@@ -305,17 +313,17 @@ def same(left, right):
 
 
 def test_threads_leave_the_bits():
-    counts, _ = dated_corpus(300 if JIT else 40, 20, 4)
-    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 15)
+    counts, _ = dated_corpus(300 if JIT else 12, 20, 4)
+    shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 5)
     assert len(shards) == 3
     serial = SHORT.run(MODEL_IN_BITS, shards, seed=3)
     for n in (1, 2, 4) if JIT else (2,):
         same(SHORT.run(MODEL_IN_BITS, shards, seed=3, execution=Threads(n)), serial)
 
 
-@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [2])
+@pytest.mark.parametrize("sweep", [1, 3, 5, 9, 11] if JIT else [1, 3])
 def test_a_run_that_was_cut_goes_on_in_the_same_bits(tmp_path, sweep):
-    counts, _ = dated_corpus(30, 20, 4)
+    counts, _ = dated_corpus(30 if JIT else 12, 20, 4)
     same(*cut_and_resume(SHORT, MODEL_IN_BITS, MODEL_IN_BITS.shards(counts), tmp_path, sweep))
 
 

@@ -75,7 +75,7 @@ class EvolvingTopics(DynamicTopics):
         topics = self.describe_parameters(parameters)["topics"].astype(np.float64)
         topics /= topics.sum(axis=2, keepdims=True)
         words = np.einsum("nt,tnv->nv", self.proportions(rows.psi), topics[:, slices])
-        return rng.multinomial(n_tokens, words)
+        return rng.multinomial(n_tokens, words / words.sum(axis=1, keepdims=True))
 
     def _fields(self, psi, mean, variance, step):
         words = self.word_tree.probabilities(psi).reshape(self.n_topics, self.n_cells)

@@ -30,7 +30,7 @@ from polystick.models.warm_start import collapsed_start
 from polystick.models.word_counts import Pairs, padded
 
 WORDS_PER_BLOCK = 512  # part of the result: sizes are summed block by block
-MEAN_TOPICS = 0.5  # part of the burn-in in which topics are set to their means, not drawn
+MEAN_TOPICS = 0.2  # part of the burn-in in which topics are set to their means, not drawn
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
 _RENAMED = 4096  # draws that tell the law of psi under other names
 
@@ -142,7 +142,7 @@ class CorrelatedTopics(VariationalTopics):
         """Draw counts of words given the topics and the documents' psi."""
         topics = self.describe_parameters(parameters)["topics"].astype(np.float64)
         words = self.proportions(rows.psi) @ (topics / topics.sum(axis=1, keepdims=True))
-        return rng.multinomial(n_tokens, words)
+        return rng.multinomial(n_tokens, words / words.sum(axis=1, keepdims=True))
 
     def parameters(self, law, words, share):
         """Build parameters from the fields that tell of psi and those that tell of the topics."""
