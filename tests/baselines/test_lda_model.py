@@ -35,6 +35,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything[:3]
     (shard,), key = model.shards(counts), Key(11, i)
+    parameters = parameters._replace(totals=np.zeros(model.n_topics))  # the words are new
     rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
     parameters = model.draw_parameters(parameters, statistics, key)
     seen = look(model, parameters, rows, counts)
@@ -214,7 +215,9 @@ def test_renamed_topics_go_on_as_they_would_have(rng):
     old = np.argsort(new)
     wide = np.concatenate([old, np.arange(3, 8)])
     twin = parameters._replace(
-        alpha=parameters.alpha[old], word_topics=parameters.word_topics[:, wide]
+        alpha=parameters.alpha[old],
+        word_topics=parameters.word_topics[:, wide],
+        totals=parameters.totals[old],
     )
     first, second = MODEL.agree([parameters, twin], Key(0))
     for name in ("alpha", "word_topics"):
@@ -235,6 +238,17 @@ def test_a_sweep_leaves_its_input_alone(rng):
     np.testing.assert_array_equal(rows.assignments, before)
     assert not np.array_equal(fresh.assignments, before)
     assert statistics.value < 0
+
+
+def test_counts_that_are_carried_along_are_those_of_the_assignments(rng):
+    parameters, rows, counts = MODEL.simulate(np.full(30, 20), rng)
+    (shard,) = MODEL.shards(counts)
+    for sweep in range(1, 4):
+        rows, statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, rows, Key(3, sweep))
+        parameters = MODEL.draw_parameters(parameters, statistics, Key(3, sweep))
+    state = warm_start.assigned(shard, rows.assignments, MODEL.n_topics, MODEL.n_words)
+    np.testing.assert_array_equal(parameters.word_topics, state.word_topics)
+    np.testing.assert_array_equal(parameters.totals, state.totals)
 
 
 def test_a_corpus_without_words_runs():

@@ -30,6 +30,7 @@ class Parameters(NamedTuple):
 
     alpha: np.ndarray  # (T,)
     word_topics: np.ndarray  # (V, padded T) float32 whole counts
+    totals: np.ndarray  # (T,) their sums; all 0: to be counted anew
     bits: np.ndarray  # (1,) uint64, the key of the topics that are drawn if they are recorded
     move: np.ndarray  # (T,) topics that tokens have yet to rename: new topic t was move[t]
 
@@ -53,6 +54,7 @@ class Statistics(NamedTuple):
 
     document_topics: np.ndarray  # (n, T)
     word_topics: np.ndarray  # (V, padded T)
+    totals: np.ndarray  # (T,)
     value: float  # log likelihood
 
 
@@ -61,6 +63,8 @@ class Prior(NamedTuple):
 
     alpha: np.ndarray
     move: np.ndarray | None
+    word_topics: np.ndarray
+    totals: np.ndarray
 
 
 class FoldPrior(NamedTuple):
@@ -102,8 +106,8 @@ class DirichletTopics:
             return warm_start.initial_alpha(self.n_topics)
         return np.broadcast_to(np.asarray(self.alpha, dtype=np.float64), self.n_topics).copy()
 
-    def parameters(self, alpha, word_topics, bits):
-        return Parameters(alpha, word_topics, np.array([bits]), np.arange(self.n_topics))
+    def parameters(self, alpha, word_topics, totals, bits):
+        return Parameters(alpha, word_topics, totals, np.array([bits]), np.arange(self.n_topics))
 
     # simulate
 
@@ -119,7 +123,7 @@ class DirichletTopics:
         (tokens,) = self.shards(counts)
         state = warm_start.assigned(tokens, rows.assignments, self.n_topics, self.n_words)
         bits = rng.integers(2**64, dtype=np.uint64)
-        return self.parameters(alpha, state.word_topics, bits), rows, counts
+        return self.parameters(alpha, *state[1:], bits), rows, counts
 
     def simulate_counts(self, document, topic, topics, n, rng):
         """Draw a word for each token, given its document and topic, and topics (T, V).
@@ -139,11 +143,13 @@ class DirichletTopics:
     def initial_parameters(self, shards, key):
         """Start without tokens; the first rows bring them."""
         nothing = np.zeros((self.n_words, padded(self.n_topics)), np.float32)
-        return self.parameters(self.initial_alpha, nothing, key.at("topics"))
+        totals = np.zeros(self.n_topics)
+        return self.parameters(self.initial_alpha, nothing, totals, key.at("topics"))
 
     def prepare(self, parameters):
         moved = (parameters.move != np.arange(self.n_topics)).any()
-        return Prior(parameters.alpha, parameters.move if moved else None)
+        move = parameters.move if moved else None
+        return Prior(parameters.alpha, move, parameters.word_topics, parameters.totals)
 
     def initial_rows(self, prior, shard, key):
         """Start tokens anywhere; fold from the mean of the shares."""
@@ -158,18 +164,23 @@ class DirichletTopics:
         topics = rows.assignments
         if prior.move is not None:
             topics = np.argsort(prior.move).astype(np.int32)[topics]
-        state = warm_start.assigned(shard, topics, self.n_topics, self.n_words)
+        if prior.totals.any():
+            carried = prior.word_topics.copy(), prior.totals.copy()
+            state = warm_start.State(topics.copy(), *carried)
+        else:
+            state = warm_start.assigned(shard, topics, self.n_topics, self.n_words)
         return self._swept(prior, shard, state, key)
 
     def _swept(self, prior, shard, state, key):
         value = warm_start.advance(shard, state, prior.alpha, self.concentration, key.at("topic"))
         counts = warm_start.count_documents(shard, state.assignments, self.n_topics)
         rows = Rows(state.assignments, prior.alpha, np.array([key.at("shares")]))
-        return rows, Statistics(counts, state.word_topics, value)
+        return rows, Statistics(counts, state.word_topics, state.totals, value)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """Take over the counts; topics | counts are drawn by `describe_parameters`."""
-        return self.parameters(parameters.alpha, statistics.word_topics, key.at("topics"))
+        _, word_topics, totals, _ = statistics
+        return self.parameters(parameters.alpha, word_topics, totals, key.at("topics"))
 
     def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
         """Learn alpha now and then, while burning in."""
@@ -190,6 +201,7 @@ class DirichletTopics:
         return parameters._replace(
             alpha=parameters.alpha[order],
             word_topics=np.ascontiguousarray(parameters.word_topics[:, wide]),
+            totals=parameters.totals[order],
             move=parameters.move[order],
         )
 

@@ -176,7 +176,7 @@ class Threads:
         """
         items = list(items)
         waiting: collections.deque = collections.deque()
-        size = min(_LONGEST_RUN, -(-len(items) // (4 * self.n_threads)))
+        size = min(_LONGEST_RUN, -(-len(items) // (8 * self.n_threads)))
         for start in range(0, len(items), max(1, size)):
             run = items[start : start + size]
             waiting.append(self._pool.submit(_map_run, function, run))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-ROWS_PER_BLOCK = 256  # part of the result: float sums are formed block by block
+ROWS_PER_BLOCK = 128  # part of the result: float sums are formed block by block
 
 
 class Documents(NamedTuple):
