@@ -284,9 +284,13 @@ def do_all(parts, n_jobs, resume):
 
 
 def load():
-    """Return part -> list over splits of name -> array, of what has been done on all splits."""
-    done = [part for part in PARTS if all(path_of(part, seed).exists() for seed in SEEDS)]
-    return {part: [dict(np.load(path_of(part, seed))) for seed in SEEDS] for part in done}
+    """Return part -> list over the splits that it was done on of name -> array."""
+    there = {part: [s for s in SEEDS if path_of(part, s).exists()] for part in PARTS}
+    return {
+        part: [dict(np.load(path_of(part, seed))) for seed in seeds]
+        for part, seeds in there.items()
+        if seeds
+    }
 
 
 def main():
