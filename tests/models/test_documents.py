@@ -31,7 +31,10 @@ def some_counts(n, n_words=7, seed=1):
 def test_blocks_are_the_corpus(n, kind):
     counts = some_counts(n)
     shards = documents.cut(kind(counts))
-    assert [len(s.rows) for s in shards] == [min(256, n - i) for i in range(0, n, 256)]
+    sizes = [len(s.rows) for s in shards]
+    assert max(sizes) <= 256
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) == (1 if n <= 256 else 2 if n <= 512 else 4)
     np.testing.assert_array_equal(rebuilt(shards, 7), counts)
     np.testing.assert_array_equal(np.concatenate([s.rows for s in shards]), np.arange(n))
     totals = np.concatenate([s.totals for s in shards])

@@ -1,11 +1,12 @@
 """Documents as counts of words: blocks of rows in the layout of CSR."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-ROWS_PER_BLOCK = 128  # part of the result: float sums are formed block by block
+ROWS_PER_BLOCK = 256  # part of the result: float sums are formed block by block
 
 
 class Documents(NamedTuple):
@@ -35,8 +36,14 @@ def cut(counts, size=ROWS_PER_BLOCK, ids=None):
     """Cut counts (n, V), dense or CSR, into blocks of documents."""
     counts = scipy.sparse.csr_array(counts)
     ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
-    starts = range(0, counts.shape[0], size)
-    return [block(counts[i : i + size], ids[i : i + size]) for i in starts]
+    return [block(counts[part], ids[part]) for part in evenly(counts.shape[0], size)]
+
+
+def evenly(n, size):
+    """Return slices of 0..n of at most `size`, alike and even in number, so that two threads end together."""
+    n_blocks = 1 if n <= size else 2 * -(-n // (2 * size))
+    edges = [n * i // n_blocks for i in range(n_blocks + 1)]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]
 
 
 def block(counts, ids):

@@ -29,7 +29,7 @@ from polystick.models.topic_factors import VariationalTopics
 from polystick.models.warm_start import collapsed_start
 from polystick.models.word_counts import Pairs, padded
 
-WORDS_PER_BLOCK = 512  # part of the result: sizes are summed block by block
+WORDS_PER_BLOCK = 1024  # part of the result: sizes are summed block by block
 MEAN_TOPICS = 0.2  # part of the burn-in in which topics are set to their means, not drawn
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
 _RENAMED = 4096  # draws that tell the law of psi under other names
@@ -243,12 +243,12 @@ class CorrelatedTopics(VariationalTopics):
         topics = np.empty(counts.shape, dtype=np.float32)
         site = key.at("topics")
 
-        def draw(first):
-            block, sums = slice(first, first + WORDS_PER_BLOCK), np.empty(self.n_topics)
-            gammas.draw_topics(site, first, counts[block], self.concentration, topics[block], sums)
+        def draw(block):
+            sums, given = np.empty(self.n_topics), (counts[block], self.concentration)
+            gammas.draw_topics(site, block.start, *given, topics[block], sums)
             return sums
 
-        sizes = sum(ordered_map(draw, range(0, self.n_words, WORDS_PER_BLOCK)))
+        sizes = sum(ordered_map(draw, documents.evenly(self.n_words, WORDS_PER_BLOCK)))
         return {"topics": topics, "sizes": sizes}
 
     def mean_words(self, counts):
