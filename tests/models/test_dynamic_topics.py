@@ -303,7 +303,7 @@ def same(left, right):
 def test_threads_leave_the_bits():
     counts, slices = dated_corpus(300 if JIT else 12, 20, 4)
     shards = MODEL_IN_BITS.shards(counts, 128 if JIT else 5, slices=slices)
-    assert len(shards) == 3
+    assert len(shards) == 4
     serial = SHORT.run(MODEL_IN_BITS, shards, seed=3)
     for n in (1, 2, 4) if JIT else (2,):
         same(SHORT.run(MODEL_IN_BITS, shards, seed=3, execution=Threads(n)), serial)
