@@ -123,7 +123,8 @@ class DirichletTopics:
         (tokens,) = self.shards(counts)
         state = warm_start.assigned(tokens, rows.assignments, self.n_topics, self.n_words)
         bits = rng.integers(2**64, dtype=np.uint64)
-        return self.parameters(alpha, *state[1:], bits), rows, counts
+        drawn = self.parameters(alpha, state.word_topics, state.totals, bits)
+        return drawn, rows, counts
 
     def simulate_counts(self, document, topic, topics, n, rng):
         """Draw a word for each token, given its document and topic, and topics (T, V).
