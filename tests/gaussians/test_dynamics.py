@@ -110,7 +110,7 @@ def test_without_potentials_a_draw_simulates():
     assert MIN_P < stats.chi2(78).cdf(np.sum(shocks**2)) < 1.0 - MIN_P
 
 
-@pytest.mark.skipif(PLAIN, reason="long")
+@pytest.mark.skipif(PLAIN, reason="minutes without the compiler")
 def test_a_long_chain_reaches_the_steady_state():
     """With noise q and precision 1 the information from the future solves q j^2 = 1 + q j."""
     n_steps, q = 40_000, 1e-6

@@ -167,8 +167,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_states : int
             Posterior states to average over.
         """
-        best = self._check_fitted().posterior_.best_chain
-        means, draws = self._fold(self._check(X), n_states, best, **place)
+        counts = self._check(X)
+        means, draws = self._fold(counts, n_states, self.posterior_.best_chain, **place)
         result = [means.mean(axis=0), *([draws] if return_draws else [])]
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
@@ -271,10 +271,6 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _states(self, n_states, chain=None):
         return self.posterior_.spread(self.model_.fold_names, n_states, chain)
-
-    def _check_fitted(self):
-        check_is_fitted(self)
-        return self
 
     def _check(self, X):
         check_is_fitted(self)

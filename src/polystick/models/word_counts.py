@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polystick.kernels import assignments
-
-LANES = 8
+from polystick.kernels.simd32 import WIDTH
 
 
 def padded(n_topics):
     """Return the number of topics rounded up to whole vectors."""
-    return -(-n_topics // LANES) * LANES
+    return -(-n_topics // WIDTH) * WIDTH
 
 
 @dataclass(frozen=True, eq=False)
