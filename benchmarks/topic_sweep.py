@@ -84,7 +84,7 @@ def compare(counts, vocabulary, n_topics):
             rehearsals=(1, 1, 1, 0),
         )
         two, one = in_turns(
-            *(partial(chain.sweep, SWEEPS) for chain in (pair, ours)), clock=WALL, repeats=12
+            *(partial(chain.sweep, SWEEPS) for chain in (pair, ours)), clock=WALL, repeats=30
         )
     sweep, plain, theirs, ctm = sweep / SWEEPS, plain / LDA_SWEEPS, theirs / LDA_SWEEPS, ctm / 2
     return [

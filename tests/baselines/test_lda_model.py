@@ -318,7 +318,7 @@ def test_likelihood_is_that_of_the_means_given_assignments(rng):
     parameters, rows, counts = MODEL.simulate(np.full(50, 200 if JIT else 40), rng)
     (shard,) = MODEL.shards(counts)
     rows, statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, rows, Key(3, 1))
-    shares = statistics.document_topics + ALPHA
+    shares = warm_start.count_documents(shard, rows.assignments, 3) + ALPHA
     topics = statistics.word_topics[:, :3].T + MODEL.concentration
     prior = MODEL.fold_prior({"alpha": ALPHA, "topics": topics / topics.sum(axis=1)[:, None]})
     (block,) = documents.cut(counts, len(counts))

@@ -127,7 +127,7 @@ def summed_psi(model, rng, n=9):
     slices, psi = rng.choice([0, 2], n), rng.normal(size=(n, model.n_sticks))
     total = np.array([psi[slices == s].sum(axis=0) for s in range(model.n_slices)])
     n_rows = np.bincount(slices, minlength=model.n_slices)
-    return slices, psi, Statistics(n_rows, total, psi.T @ psi, Pairs([]), 0.0)
+    return slices, psi, Statistics(n_rows, total, psi.T @ psi, Pairs([], np.zeros(3, int)), 0.0)
 
 
 def dense_levels(model, parameters, slices, psi):

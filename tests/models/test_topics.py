@@ -92,7 +92,9 @@ class LostTokens(CorrelatedTopics):
     def draw_rows(self, prior, shard, rows, key):
         rows, statistics = super().draw_rows(prior, shard, rows, key)
         (pairs,) = statistics.words.blocks
-        return rows, statistics._replace(words=Pairs([pairs[: len(pairs) // 2]]))
+        return rows, statistics._replace(
+            words=Pairs([pairs[: len(pairs) // 2]], statistics.words.tokens)
+        )
 
 
 @dataclass(frozen=True)
@@ -466,12 +468,12 @@ def test_corpora_at_the_edge(name, inference):
 
 @pytest.mark.parametrize("inference", RUNS.values(), ids=RUNS.keys())
 def test_a_block_without_words(inference):
-    """257 documents, of which only the last, alone in its block, has words; and the other way round."""
-    for words in (slice(256, None), slice(0, 1)):
-        counts, model = np.zeros((257, 6), int), weak_model(2, 6)
+    """513 documents, of which only the last, alone in its block, has words; and the other way round."""
+    for words in (slice(512, None), slice(0, 1)):
+        counts, model = np.zeros((513, 6), int), weak_model(2, 6)
         counts[words] = [3, 0, 1, 2, 0, 5]
         shards = model.shards(counts)
-        assert [len(shard.rows) for shard in shards] == [128, 129]
+        assert [len(shard.rows) for shard in shards] == [256, 257]
         posterior = inference.run(model, shards, seed=1)
-        assert posterior.running("proportions")[0].shape == (257, 2)
+        assert posterior.running("proportions")[0].shape == (513, 2)
         np.testing.assert_allclose(posterior.running("proportions")[0].sum(axis=1), 1.0)

@@ -19,7 +19,10 @@ def test_padded(n, wide):
 def test_pairs_are_counted(rng):
     words, topics = rng.integers(0, 20, 500), rng.integers(0, 8, 500)
     pairs = (words * 8 + topics).astype(np.int32)
-    blocks = [Pairs([part]) for part in np.split(pairs, [0, 3, 120, 120, 499])]
+    blocks = [
+        Pairs([part], np.bincount(part % 8, minlength=8))
+        for part in np.split(pairs, [0, 3, 120, 120, 499])
+    ]
     expected = np.zeros((20, 8), int)
     for word, topic in zip(words, topics):
         expected[word, topic] += 1
@@ -27,6 +30,7 @@ def test_pairs_are_counted(rng):
     np.testing.assert_array_equal(total.table(20, 8), expected)
     np.testing.assert_array_equal(total.table(20, 8), expected)  # a second look changes nothing
     assert total.table(20, 8).dtype == np.int32
+    np.testing.assert_array_equal(total.tokens, expected.sum(axis=0))
 
 
 def blocks_of(rng, sizes, n_words=15, n_topics=3):

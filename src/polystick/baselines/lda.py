@@ -52,7 +52,7 @@ class FoldedRows(NamedTuple):
 class Statistics(NamedTuple):
     """Counts of tokens. There is one block, so these are never added up."""
 
-    document_topics: np.ndarray  # (n, T)
+    document_topics: np.ndarray | None  # (n, T), in sweeps that may learn alpha
     word_topics: np.ndarray  # (V, padded T)
     totals: np.ndarray  # (T,)
     value: float  # log likelihood
@@ -174,9 +174,15 @@ class DirichletTopics:
 
     def _swept(self, prior, shard, state, key):
         value = warm_start.advance(shard, state, prior.alpha, self.concentration, key.at("topic"))
-        counts = warm_start.count_documents(shard, state.assignments, self.n_topics)
+        counts = None
+        if self._learns(key):
+            counts = warm_start.count_documents(shard, state.assignments, self.n_topics)
         rows = Rows(state.assignments, prior.alpha, np.array([key.at("shares")]))
         return rows, Statistics(counts, state.word_topics, state.totals, value)
+
+    def _learns(self, key):
+        """Say whether alpha would be learned after this sweep."""
+        return self.alpha is None and key.sweep % warm_start.LEARN_EVERY == 0
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """Take over the counts; topics | counts are drawn by `describe_parameters`."""
@@ -185,7 +191,7 @@ class DirichletTopics:
 
     def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
         """Learn alpha now and then, while burning in."""
-        if self.alpha is None and key.sweep % warm_start.LEARN_EVERY == 0:
+        if self._learns(key):
             alpha = warm_start.learn_alpha(statistics.document_topics, parameters.alpha)
             parameters = parameters._replace(alpha=alpha)
         return self.draw_parameters(parameters, statistics, key, ordered_map)

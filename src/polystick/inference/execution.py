@@ -6,7 +6,6 @@ them and whenever. So the bits of a run do not depend on the number of threads, 
 class with `hold`.
 """
 
-import collections
 import concurrent.futures
 import math
 import operator
@@ -59,8 +58,8 @@ class NotFinite(NamedTuple):
 def find_not_finite(state, ids=None):
     """Return where a named tuple of arrays is not finite, or None."""
     for name, value in state._asdict().items():
-        if np.isfinite(np.sum(value)):  # one quick pass; a sum that overflows is looked at again
-            continue
+        if np.asarray(value).dtype.kind not in "fc" or np.isfinite(np.sum(value)):
+            continue  # one quick pass; a sum that overflows is looked at again
         finite = np.isfinite(value)
         if not finite.all():
             row = int(np.argwhere(~np.atleast_1d(finite))[0, 0])
@@ -154,7 +153,7 @@ class Serial:
 
 
 class Threads:
-    """A pool of threads over the blocks; kernels release the GIL."""
+    """Threads over the blocks, the calling one among them; kernels release the GIL."""
 
     def __init__(self, n_threads=None):
         self.n_threads = available_threads() if n_threads is None else n_threads
@@ -163,7 +162,7 @@ class Threads:
         return HeldRows(self.map, shards, n_chains)
 
     def __enter__(self):
-        self._pool = concurrent.futures.ThreadPoolExecutor(self.n_threads)
+        self._pool = concurrent.futures.ThreadPoolExecutor(max(1, self.n_threads - 1))
         return self
 
     def __exit__(self, *exception):
@@ -175,19 +174,80 @@ class Threads:
         Items go in runs: each hand-over between threads costs as much as a small block.
         """
         items = list(items)
-        waiting: collections.deque = collections.deque()
-        size = min(_LONGEST_RUN, -(-len(items) // (8 * self.n_threads)))
-        for start in range(0, len(items), max(1, size)):
-            run = items[start : start + size]
-            waiting.append(self._pool.submit(_map_run, function, run))
-            if len(waiting) > 2 * self.n_threads:
-                yield from waiting.popleft().result()
-        while waiting:
-            yield from waiting.popleft().result()
+        size = max(1, min(_LONGEST_RUN, -(-len(items) // (8 * self.n_threads))))
+        runs = [items[start : start + size] for start in range(0, len(items), size)]
+        work = _SharedWork(function, runs, ahead=2 * self.n_threads + 1)
+        helpers = [self._pool.submit(work.help) for _ in range(min(len(runs), self.n_threads) - 1)]
+        try:
+            yield from work.results()
+        finally:
+            work.stop()
+            for helper in helpers:
+                helper.cancel()
 
 
-def _map_run(function, run):
-    return [function(item) for item in run]
+class _SharedWork:
+    """Runs of items which threads take in turn, not too far ahead of the one that reads the results."""
+
+    def __init__(self, function, runs, ahead):
+        self._function, self._runs, self._ahead = function, runs, ahead
+        self._taken = self._read = 0
+        self._done: dict[int, concurrent.futures.Future] = {}
+        self._changed = threading.Condition()
+
+    def results(self):
+        """Yield results in order, working while the next is not there yet."""
+        for i in range(len(self._runs)):
+            while i not in self._done:
+                self._work_or_wait(i)
+            yield from self._done.pop(i).result()
+            with self._changed:
+                self._read = i + 1
+                self._changed.notify_all()
+
+    def help(self):
+        """Work until nothing is left to take."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._may_take() or not self._left())
+                if not self._left():
+                    return
+                i = self._take()
+            self._compute(i)
+
+    def stop(self):
+        """Let helpers go."""
+        with self._changed:
+            self._taken = len(self._runs)
+            self._changed.notify_all()
+
+    def _work_or_wait(self, i):
+        with self._changed:
+            if not self._may_take():
+                self._changed.wait_for(lambda: i in self._done)
+                return
+            taken = self._take()
+        self._compute(taken)
+
+    def _left(self):
+        return self._taken < len(self._runs)
+
+    def _may_take(self):
+        return self._left() and self._taken < self._read + self._ahead
+
+    def _take(self):
+        self._taken += 1
+        return self._taken - 1
+
+    def _compute(self, i):
+        result: concurrent.futures.Future = concurrent.futures.Future()
+        try:
+            result.set_result([self._function(item) for item in self._runs[i]])
+        except BaseException as error:
+            result.set_exception(error)
+        with self._changed:
+            self._done[i] = result
+            self._changed.notify_all()
 
 
 def execution_for(n_jobs):

@@ -151,11 +151,11 @@ class DynamicTopics(CorrelatedTopics):
     def initial_rows(self, prior, shard, key):
         return Rows(prior.levels[shard.slices])
 
-    def summarise(self, shard, psi, pairs, value):
+    def summarise(self, shard, psi, words, value):
         total = np.zeros((self.n_slices, self.n_sticks))
         np.add.at(total, shard.slices, psi)
         n_rows = np.bincount(shard.slices, minlength=self.n_slices)
-        return Statistics(n_rows, total, psi.T @ psi, Pairs([pairs]), value)
+        return Statistics(n_rows, total, psi.T @ psi, words, value)
 
     def draw_psi(self, prior, shard, counts, psi, key):
         """Omega | psi, counts, then psi | omega, counts, as a draw about the level."""

@@ -10,8 +10,9 @@ Topics are held word by word, as gammas in single precision that are never norma
 topic t is topics[word, t] / sizes[t]. Assignments of tokens live for one sweep only.
 """
 
+import operator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -81,11 +82,8 @@ class CorrelatedTopics(VariationalTopics):
     decomposition: Decomposition
 
     parameter_type: ClassVar[Any] = Parameters
-    fold_names: ClassVar[Any] = (
-        "mean",
-        "cov",
-        "topics",
-    )  # of recorded draws that new documents need
+    # of recorded draws, what new documents need
+    fold_names: ClassVar[Any] = ("mean", "cov", "topics")
     dims: ClassVar[Any] = {
         "mean": ("stick",),
         "cov": ("stick", "stick_too"),
@@ -163,7 +161,9 @@ class CorrelatedTopics(VariationalTopics):
         """Start from collapsed LDA, with the largest topics first."""
         start = self._warm_start(shards, key)
         words = self.mean_words(start.word_topics)
-        return self.parameters(self.law_of(start, shards), words, shares(start.word_topics))
+        return self.parameters(
+            self.law_of(start, shards), words, shares(start.word_topics.sum(axis=0))
+        )
 
     def _warm_start(self, shards, key):
         start = collapsed_start(shards, self.n_topics, self.n_words, self.concentration, key)
@@ -200,10 +200,11 @@ class CorrelatedTopics(VariationalTopics):
         psi = rows.psi if prior.move is None else self.renamed(rows.psi, prior.move)
         counts, pairs, value = self._draw_assignments(prior, shard, psi, key)
         psi = self.draw_psi(prior, shard, counts, psi, key)
-        return Rows(psi), self.summarise(shard, psi, pairs, value)
+        words = Pairs([pairs], counts.sum(axis=0))
+        return Rows(psi), self.summarise(shard, psi, words, value)
 
-    def summarise(self, shard, psi, pairs, value):
-        return Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, Pairs([pairs]), value)
+    def summarise(self, shard, psi, words, value):
+        return Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, words, value)
 
     def renamed(self, psi, move):
         return self.psi(self.decomposition.log_probabilities(psi)[:, move])
@@ -227,10 +228,11 @@ class CorrelatedTopics(VariationalTopics):
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi and topics | topics of tokens."""
-        counts = statistics.words.table(self.n_cells, padded(self.n_topics))
+        draw_law = partial(self.draw_law, parameters, statistics, key)
+        count = partial(statistics.words.table, self.n_cells, padded(self.n_topics))
+        law, counts = ordered_map(operator.call, (draw_law, count))
         words = self.draw_words(parameters, counts, key, ordered_map)
-        law = self.draw_law(parameters, statistics, key)
-        return self.parameters(law, words, shares(counts[:, : self.n_topics]))
+        return self.parameters(law, words, shares(statistics.words.tokens))
 
     def draw_law(self, parameters, statistics, key):
         """mean, cov | psi."""
@@ -248,7 +250,7 @@ class CorrelatedTopics(VariationalTopics):
             gammas.draw_topics(site, block.start, *given, topics[block], sums)
             return sums
 
-        sizes = sum(ordered_map(draw, documents.evenly(self.n_words, WORDS_PER_BLOCK)))
+        sizes = sum(ordered_map(draw, documents.evenly(np.ones(self.n_words), WORDS_PER_BLOCK)))
         return {"topics": topics, "sizes": sizes}
 
     def mean_words(self, counts):
@@ -262,7 +264,7 @@ class CorrelatedTopics(VariationalTopics):
         else:
             counts = statistics.words.table(self.n_cells, padded(self.n_topics))[:, : self.n_topics]
             law = self.draw_law(parameters, statistics, key)
-            drawn = self.parameters(law, self.mean_words(counts), shares(counts))
+            drawn = self.parameters(law, self.mean_words(counts), shares(statistics.words.tokens))
         if key.sweep in [int(share * n_burn) for share in REORDERED]:
             drawn = self._rename(drawn, np.argsort(-drawn.share, kind="stable"), key)
         return drawn
@@ -344,7 +346,6 @@ class CorrelatedTopics(VariationalTopics):
         return {"proportions": self.proportions(rows.psi)}
 
 
-def shares(counts):
-    """Return the share of each topic (T,) in the tokens, of counts (V, T)."""
-    sizes = counts.sum(axis=0, dtype=np.float64)
-    return sizes / max(1.0, sizes.sum())
+def shares(tokens):
+    """Return the share of each topic in the tokens (T,)."""
+    return tokens / max(1, tokens.sum())

@@ -200,14 +200,18 @@ def learn_alpha(document_topics, alpha, n_steps=20):
     Steps of Minka's fixed point (2000), each of which raises the density of the counts times a weak
     gamma prior, which keeps the entry of a topic without tokens from 0.
     """
-    rows, topics = np.nonzero(document_topics)
-    longest = int(document_topics.max(initial=0)) + 1
-    codes, times = np.unique(topics * longest + document_topics[rows, topics], return_counts=True)
-    topics, values = np.divmod(codes, longest)
+    tallies = [np.bincount(column) for column in document_topics.T]
+    values = [1 + np.flatnonzero(tally[1:]) for tally in tallies]
+    times = np.concatenate([tally[found] for tally, found in zip(tallies, values)])
+    topics, values = (
+        np.repeat(np.arange(len(alpha)), list(map(len, values))),
+        np.concatenate(values),
+    )
+    n_used = np.bincount(topics, times, minlength=len(alpha))
     lengths, n_rows = np.unique(document_topics.sum(axis=1), return_counts=True)
     for _ in range(n_steps):
-        gains = times * (digamma(alpha[topics] + values) - digamma(alpha[topics]))
-        raised = alpha * np.bincount(topics, gains, minlength=len(alpha)) + (PRIOR_SHAPE - 1.0)
+        gains = np.bincount(topics, times * digamma(alpha[topics] + values), minlength=len(alpha))
+        raised = alpha * (gains - n_used * digamma(alpha)) + (PRIOR_SHAPE - 1.0)
         total = alpha.sum()
         alpha = raised / (n_rows @ (digamma(total + lengths) - digamma(total)) + PRIOR_RATE)
     return alpha

@@ -19,12 +19,13 @@ def padded(n_topics):
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Tokens as word * padded + topic, block after block."""
+    """Tokens as word * padded + topic, block after block, and how many have each topic, (T,)."""
 
     blocks: list[np.ndarray]
+    tokens: np.ndarray
 
     def __add__(self, other):
-        return Pairs(self.blocks + other.blocks)
+        return Pairs(self.blocks + other.blocks, self.tokens + other.tokens)
 
     def table(self, n_words, width):
         """Return whole counts (n_words, width)."""
