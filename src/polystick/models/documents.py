@@ -42,7 +42,7 @@ def cut(counts, size=ROWS_PER_BLOCK, ids=None):
 
 
 def evenly(work, size):
-    """Return slices of about `size` items and alike work (n,), even in number: so two threads end together."""
+    """Return slices of about `size` items and alike work (n,), even in number for two threads."""
     n = len(work)
     n_blocks = 1 if n <= size else 2 * -(-n // (2 * size))
     done = np.cumsum(work)
