@@ -1,0 +1,278 @@
+"""Multinomial Gaussian processes: counts at inputs, each stick a function of them (paper, section 4)::
+
+theta   ~ N(theta0, prior_sd^2) within bounds   parameters of the covariance, on a logarithmic scale
+level_j ~ N(level0_j, level_sd^2)               j = 1..K-1, the sticks
+scale_j ~ N(1, scale_sd^2)
+f_j     ~ GP(0, C_theta)
+psi_mj  = level_j + scale_j f_j(input_m)        m = 1..M
+x_m     ~ Multinomial(N_m, pi(psi_m))           pi: the decomposition's map
+
+Of theta, level and scale those named in `learn` are learned; the others stay at theta0, level0 and 1. Rows are
+sticks here: given the parameters, and omega, they are independent of each other, while inputs are not. So
+arrays are (sticks, inputs). The state is white: f = root(theta) white, with white ~ N(0, I) a priori.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.stats import truncnorm
+
+from polystick import augmentation
+from polystick.augmentation import Potential
+from polystick.decomposition import Decomposition, Splits
+from polystick.kernels import splits as splits_kernels
+from polystick.models.documents import evenly
+from polystick.models.multinomial import log_coefficients
+from polystick.models.process_factors import VariationalProcess
+from polystick.models.slices import slice_sweep
+
+STICKS_PER_BLOCK = 13  # solved together; part of the result
+
+
+class Parameters(NamedTuple):
+    """What all sticks share."""
+
+    theta: np.ndarray  # (p,)
+    iterations: (
+        np.ndarray
+    )  # () of the solver in the last sweep, averaged over blocks; 0 for direct ones
+
+
+class Rows(NamedTuple):
+    """Where each stick of a chain stands."""
+
+    psi: np.ndarray  # (r, M) as it was drawn, before theta moved on
+    white: np.ndarray  # (r, n_white)
+    level: np.ndarray  # (r,)
+    scale: np.ndarray  # (r,)
+
+
+class Statistics(NamedTuple):
+    """What the global step needs: the sticks themselves, block by block, for psi moves with theta."""
+
+    blocks: tuple  # of pairs (shard, rows)
+    iterations: np.ndarray  # summed over blocks
+    value: float  # log likelihood
+
+
+class Shard(NamedTuple):
+    """A block of sticks."""
+
+    rows: np.ndarray  # (r,) uint64 ids
+    successes: np.ndarray  # (r, M)
+    trials: np.ndarray  # (r, M)
+    log_coefficient: float  # sum of the log multinomial coefficients; with the first block only
+
+    @property
+    def splits(self):
+        return Splits(self.successes, self.trials)
+
+
+@dataclass(frozen=True)
+class ProcessCounts(VariationalProcess):
+    """The model: its covariances, its decomposition and what is to be learned."""
+
+    family: Any  # covariances at the inputs: at(theta) is a solver
+    decomposition: Decomposition
+    level: np.ndarray  # (k,)
+    learn: frozenset = frozenset()
+    prior_sd: float = 1.0
+    level_sd: float = 1.0
+    scale_sd: float = 0.5
+
+    parameter_type: ClassVar = Parameters
+    dims: ClassVar = {
+        "theta": ("kernel_parameter",),
+        "iterations": (),
+        "psi": ("stick", "input"),
+        "white": ("stick", "direction"),
+        "linear": ("stick", "input"),
+        "weights": ("stick", "input"),
+        "level": ("stick",),
+        "scale": ("stick",),
+    }
+
+    @property
+    def n_sticks(self):
+        return self.decomposition.n_categories - 1
+
+    @property
+    def learns_kernel(self):
+        return "kernel" in self.learn and len(self.family.theta0) > 0
+
+    def shards(self, counts, size=STICKS_PER_BLOCK):
+        """Cut the splits of counts (M, K) into blocks of sticks."""
+        successes, trials = self.decomposition.split(counts)
+        coefficient = log_coefficients(counts).sum()
+        return [
+            Shard(
+                np.arange(part.start, part.stop, dtype=np.uint64),
+                np.ascontiguousarray(successes[:, part].T),
+                np.ascontiguousarray(trials[:, part].T),
+                coefficient if part.start == 0 else 0.0,
+            )
+            for part in evenly(np.ones(self.n_sticks), size)
+        ]
+
+    # simulate
+
+    def simulate(self, n_trials, rng):
+        """Draw (parameters, rows, counts) from the joint law, for totals (M,)."""
+        theta = self._simulate_theta(rng)
+        solver, k = self.family.at(theta), self.n_sticks
+        level = self.level + self.level_sd * rng.standard_normal(k) * ("level" in self.learn)
+        scale = 1.0 + self.scale_sd * rng.standard_normal(k) * ("scale" in self.learn)
+        white = rng.standard_normal((k, solver.n_white))
+        rows = Rows(_psi(solver, white, level, scale), white, level, scale)
+        return Parameters(theta, np.zeros(())), rows, self.simulate_counts(rows.psi, n_trials, rng)
+
+    def simulate_counts(self, psi, n_trials, rng):
+        """Draw counts (M, K) given psi (k, M)."""
+        return rng.multinomial(n_trials, self.decomposition.probabilities(psi.T))
+
+    def _simulate_theta(self, rng):
+        centre = self.family.theta0
+        if not self.learns_kernel:
+            return centre
+        low, high = (self.family.bounds - centre[:, None]).T / self.prior_sd
+        return centre + self.prior_sd * truncnorm.rvs(low, high, random_state=rng)
+
+    def log_prior(self, theta):
+        """Return the log density of theta, up to a constant; -inf out of bounds."""
+        low, high = self.family.bounds.T
+        if not ((theta >= low) & (theta <= high)).all():
+            return -np.inf
+        return -0.5 * np.square((theta - self.family.theta0) / self.prior_sd).sum()
+
+    # Gibbs
+
+    def initial_parameters(self, shards, key):
+        """Start at theta0: chains part in their sticks."""
+        return Parameters(np.array(self.family.theta0, dtype=np.float64), np.zeros(()))
+
+    def prepare(self, parameters):
+        return self.family.at(parameters.theta)
+
+    def initial_rows(self, prior, shard, key):
+        """Start from a draw given omega as it would be at the level."""
+        level, scale = self.level[shard.rows.astype(int)], np.ones(len(shard.rows))
+        tilt = np.broadcast_to(level[:, None], shard.trials.shape)
+        potential = augmentation.expected_potential(shard.splits, np.abs(tilt))
+        noise = key.normals("start", shard.rows, prior.noise_size)
+        white, _ = prior.draw(centred(potential, level, scale), noise)
+        return Rows(_psi(prior, white, level, scale), white, level, scale)
+
+    def draw_rows(self, prior, shard, rows, key):
+        """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x."""
+        _, white, level, scale = rows
+        psi = _psi(prior, white, level, scale)
+        potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
+        noise = key.normals("white", shard.rows, prior.noise_size)
+        white, iterations = prior.draw(centred(potential, level, scale), noise)
+        f = prior.unwhiten(white)
+        level, scale = self._draw_levels(shard, potential, f, level, scale, key)
+        rows = Rows(level[:, None] + scale[:, None] * f, white, level, scale)
+        value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, rows.psi)
+        return rows, Statistics(((shard, rows),), np.asarray(float(iterations)), value)
+
+    def _draw_levels(self, shard, potential, f, level, scale, key):
+        """Draw those of (level, scale) that are learned: a regression on (1, f), weighted by omega."""
+        names = [name for name in ("level", "scale") if name in self.learn]
+        if not names:
+            return level, scale
+        precision, linear = self.level_regression(potential, f, np.square(f), shard, level, scale)
+        roots = np.linalg.cholesky(precision)
+        noise = key.normals("level", shard.rows, len(names))[..., None]
+        half = np.linalg.solve(roots, linear[..., None]) + noise
+        drawn = np.linalg.solve(np.swapaxes(roots, 1, 2), half)[..., 0]
+        found = dict(zip(names, drawn.T))
+        return found.get("level", level), found.get("scale", scale)
+
+    def level_regression(self, potential, f, f_squared, shard, level, scale):
+        """Return precision (r, q, q) and linear term (r, q) of the q learned ones of (level, scale)."""
+        kappa, omega = potential
+        learned = np.array(["level" in self.learn, "scale" in self.learn])
+        cross = np.sum(omega * f, axis=1)
+        precision = np.moveaxis(
+            np.array(
+                [
+                    [omega.sum(axis=1) + self.level_sd**-2, cross],
+                    [cross, np.sum(omega * f_squared, axis=1) + self.scale_sd**-2],
+                ]
+            ),
+            2,
+            0,
+        )
+        centre = self.level[shard.rows.astype(int)] * self.level_sd**-2
+        linear = np.stack(
+            [kappa.sum(axis=1) + centre, np.sum(kappa * f, axis=1) + self.scale_sd**-2], axis=1
+        )
+        fixed = np.stack([level, scale], axis=1)[:, ~learned]
+        linear = linear[:, learned] - np.einsum(
+            "rab,rb->ra", precision[:, learned][:, :, ~learned], fixed
+        )
+        return precision[:, learned][:, :, learned], linear
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """Theta | white, level, scale, x."""
+        iterations = statistics.iterations / len(statistics.blocks)
+        if not self.learns_kernel:
+            return parameters._replace(iterations=iterations)
+
+        def log_density(theta):
+            prior = self.log_prior(theta)
+            if prior == -np.inf:
+                return prior
+            solver = self.family.at(theta)
+            return prior + sum(ordered_map(lambda block: _log_likelihood(solver, *block), blocks))
+
+        blocks = statistics.blocks
+        theta = slice_sweep(log_density, parameters.theta, self.prior_sd, key.generator("theta"))
+        return Parameters(theta, iterations)
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    # what to record
+
+    def describe_rows(self, shard, rows):
+        return rows._asdict()
+
+    # new inputs
+
+    def latent(self, draw, predictor, shards=None, key=None):
+        """Return mean and variance (k, M*) of psi at new inputs, given a recorded draw.
+
+        shards : given, the values at the training inputs are integrated out given omega, which is drawn
+                 anew (paper, appendix B); None: they are taken as they were drawn
+        """
+        level, scale = draw["level"][:, None], draw["scale"][:, None]
+        if shards is None:
+            mean, variance = predictor.given(draw["white"])
+            return level + scale * mean, scale**2 * variance
+        solver = self.family.at(draw["theta"])
+        found = []
+        for shard in shards:
+            given = [draw[name][shard.rows.astype(int)] for name in ("white", "level", "scale")]
+            psi = _psi(solver, *given)
+            potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
+            found.append(predictor.collapsed(centred(potential, *given[1:])))
+        mean, variance = map(np.concatenate, zip(*found))
+        return level + scale * mean, scale**2 * variance
+
+
+def centred(potential, level, scale):
+    """Return the potential of f where psi = level + scale f."""
+    kappa, omega = potential
+    level, scale = level[:, None], scale[:, None]
+    return Potential(scale * (kappa - omega * level), scale**2 * omega)
+
+
+def _psi(solver, white, level, scale):
+    return level[:, None] + scale[:, None] * solver.unwhiten(white)
+
+
+def _log_likelihood(solver, shard, rows):
+    psi = _psi(solver, rows.white, rows.level, rows.scale)
+    return splits_kernels.log_likelihood(*shard.splits, psi)
