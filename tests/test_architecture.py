@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "conjugate_dynamics": {"conjugate"},
     "augmentation": {"decomposition", "polyagamma", "kernels"},
     "gaussians": {"kernels"},
+    "covariances": {"gaussians", "validation"},
     "models": {
         "alignment",
         "augmentation",
@@ -38,6 +39,7 @@ MAY_IMPORT = {
         "alignment",
         "coherence",
         "conjugate",
+        "covariances",
         "decomposition",
         "inference",
         "models",
@@ -48,6 +50,7 @@ MAY_IMPORT = {
         "alignment",
         "augmentation",
         "conjugate",
+        "covariances",
         "decomposition",
         "estimators",
         "gaussians",

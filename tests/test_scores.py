@@ -37,6 +37,23 @@ def test_per_count():
     assert scores.per_count(np.zeros(1), np.zeros((1, 2))) == 0.0
 
 
+def test_expected_log_score():
+    probabilities = np.array([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0], [1.0, 0.0, 0.0]])
+    counts = np.array([[2, 1, 0], [1, 0, 0], [0, 0, 0]])
+    expected = (2 * np.log(0.5) + np.log(0.25) + np.log(0.1)) / 4
+    for form in (np.asarray, scipy.sparse.csr_array, unsorted):
+        found = scores.expected_log_score(probabilities, form(counts))
+        assert found == pytest.approx(expected, rel=1e-14)
+    assert (
+        scores.expected_log_score(probabilities, np.array(counts) + np.eye(3)[[2] * 3]) == -np.inf
+    )
+    assert scores.expected_log_score(probabilities, 0 * counts) == 0.0
+    with pytest.raises(
+        ValueError, match=r"same rows and categories; got shapes \(3, 3\) and \(2, 3\)"
+    ):
+        scores.expected_log_score(probabilities, counts[:2])
+
+
 def corpus(seed=0, n=30, n_words=40):
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.gamma(0.3, 3.0, (n, n_words)))

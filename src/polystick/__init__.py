@@ -16,6 +16,7 @@ _HOMES = {
     "LDA": "baselines.topic_models",
     "LogisticNormalTopicModel": "baselines.topic_models",
     "MeanField": "inference.mean_field",
+    "MultinomialGP": "estimators.process",
     "NormalInverseWishart": "conjugate",
     "Posterior": "inference.posterior",
     "StochasticVI": "inference.stochastic",

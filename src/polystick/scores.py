@@ -13,6 +13,7 @@ __all__ = [
     "bootstrap_difference",
     "completion",
     "effective_draws",
+    "expected_log_score",
     "log_coefficients",
     "log_mean_exp",
     "per_count",
@@ -61,6 +62,26 @@ def per_count(log_likelihoods, counts):
     """Return the log likelihood per count, in nats, of rows with these log likelihoods (n,)."""
     total = counts.sum()
     return float(np.sum(log_likelihoods) / total) if total else 0.0
+
+
+def expected_log_score(probabilities, counts):
+    """Return the average over all counts of log E[pi], in nats: how likely one more observation is.
+
+    Parameters
+    ----------
+    probabilities : (n, K) expected probabilities, the same for every model
+    counts : (n, K), sparse or dense; 0 where there are none at all
+    """
+    probabilities, counts = np.asarray(probabilities, float), _canonical(counts)
+    if probabilities.shape != counts.shape:
+        raise ValueError(
+            "probabilities and counts must be about the same rows and categories; "
+            f"got shapes {probabilities.shape} and {counts.shape}"
+        )
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    with np.errstate(divide="ignore"):  # what came though it could not: -inf
+        logs = np.log(probabilities[rows, counts.indices])
+    return per_count(counts.data * logs, counts)
 
 
 def perplexity(log_likelihoods, counts):

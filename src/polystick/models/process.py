@@ -27,7 +27,8 @@ from polystick.models.multinomial import log_coefficients
 from polystick.models.process_factors import VariationalProcess
 from polystick.models.slices import slice_sweep
 
-STICKS_PER_BLOCK = 13  # solved together; part of the result
+STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
+FEW_STICKS = 13  # of other solvers: they fill the cache
 
 
 class Parameters(NamedTuple):
@@ -101,8 +102,9 @@ class ProcessCounts(VariationalProcess):
     def learns_kernel(self):
         return "kernel" in self.learn and len(self.family.theta0) > 0
 
-    def shards(self, counts, size=STICKS_PER_BLOCK):
+    def shards(self, counts, size=None):
         """Cut the splits of counts (M, K) into blocks of sticks."""
+        size = size or STICKS_PER_BLOCK.get(self.family.solver_name, FEW_STICKS)
         successes, trials = self.decomposition.split(counts)
         coefficient = log_coefficients(counts).sum()
         return [
@@ -152,7 +154,7 @@ class ProcessCounts(VariationalProcess):
         return Parameters(np.array(self.family.theta0, dtype=np.float64), np.zeros(()))
 
     def prepare(self, parameters):
-        return self.family.at(parameters.theta)
+        return solver_at(self.family, parameters.theta)
 
     def initial_rows(self, prior, shard, key):
         """Start from a draw given omega as it would be at the level."""
@@ -224,7 +226,7 @@ class ProcessCounts(VariationalProcess):
             prior = self.log_prior(theta)
             if prior == -np.inf:
                 return prior
-            solver = self.family.at(theta)
+            solver = solver_at(self.family, theta)
             return prior + sum(ordered_map(lambda block: _log_likelihood(solver, *block), blocks))
 
         blocks = statistics.blocks
@@ -260,6 +262,13 @@ class ProcessCounts(VariationalProcess):
             found.append(predictor.collapsed(centred(potential, *given[1:])))
         mean, variance = map(np.concatenate, zip(*found))
         return level + scale * mean, scale**2 * variance
+
+
+def solver_at(family, theta):
+    """Return the solver with its eigenproblems solved, before threads would all solve them."""
+    solver = family.at(theta)
+    solver.unwhiten(np.zeros((1, solver.n_white)))
+    return solver
 
 
 def centred(potential, level, scale):

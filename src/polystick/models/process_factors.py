@@ -7,7 +7,7 @@ bound, which so remains a bound. Theta, level and scale have point masses, at th
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -48,7 +48,7 @@ class VariationalProcess:
     learn: Any
     level_sd: float
     scale_sd: float
-    parameter_type: Any
+    parameter_type: ClassVar[Any]
     learns_kernel: Any
     log_prior: Any
     level_regression: Any

@@ -82,8 +82,7 @@ class CorrelatedTopics(VariationalTopics):
     decomposition: Decomposition
 
     parameter_type: ClassVar[Any] = Parameters
-    # of recorded draws, what new documents need
-    fold_names: ClassVar[Any] = ("mean", "cov", "topics")
+    fold_names: ClassVar[Any] = ("mean", "cov", "topics")  # what new documents need
     dims: ClassVar[Any] = {
         "mean": ("stick",),
         "cov": ("stick", "stick_too"),

@@ -201,12 +201,10 @@ def learn_alpha(document_topics, alpha, n_steps=20):
     gamma prior, which keeps the entry of a topic without tokens from 0.
     """
     tallies = [np.bincount(column) for column in document_topics.T]
-    values = [1 + np.flatnonzero(tally[1:]) for tally in tallies]
-    times = np.concatenate([tally[found] for tally, found in zip(tallies, values)])
-    topics, values = (
-        np.repeat(np.arange(len(alpha)), list(map(len, values))),
-        np.concatenate(values),
-    )
+    found = [1 + np.flatnonzero(tally[1:]) for tally in tallies]
+    times = np.concatenate([tally[used] for tally, used in zip(tallies, found)])
+    topics = np.repeat(np.arange(len(alpha)), [len(used) for used in found])
+    values = np.concatenate(found)
     n_used = np.bincount(topics, times, minlength=len(alpha))
     lengths, n_rows = np.unique(document_topics.sum(axis=1), return_counts=True)
     for _ in range(n_steps):

@@ -1,4 +1,4 @@
-"""Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
+"""Pictures of topics, of correlations and of runs."""
 
 import numpy as np
 import pandas as pd
@@ -6,13 +6,17 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from polystick import layout
+from polystick.plots.style import (
+    NEGATIVE,
+    OTHERS,
+    POSITIVE,
+    fit_labels,
+    line_style,
+    plain_times,
+    size_in_points,
+)
 
 __all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
-
-# Okabe and Ito (2008): told apart by colour-blind readers too; the yellow is too pale for lines
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#8C6D31"]
-POSITIVE, NEGATIVE, OTHERS = "#0072B2", "#D55E00", "#B0B0B0"
-LINES = ["-", "--", "-.", ":"]
 
 
 def correlation(matrix, ax=None, cluster=True, label="correlation of log probabilities"):
@@ -41,7 +45,7 @@ def correlation(matrix, ax=None, cluster=True, label="correlation of log probabi
         _, ax = plt.subplots(figsize=(side + 1, side), layout="constrained")
     image = ax.imshow(ordered, cmap="RdBu_r", vmin=-1, vmax=1)
     # labels beside the picture take up to a third of it
-    size, step = _fit_labels(0.7 * min(_points(ax)) / len(ordered))
+    size, step = fit_labels(0.7 * min(size_in_points(ax)) / len(ordered))
     ticks = range(0, len(ordered), step)
     ax.set_xticks(ticks, ordered.columns[::step], rotation=90, fontsize=size)
     ax.set_yticks(ticks, ordered.index[::step], fontsize=size)
@@ -80,7 +84,7 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
         figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.98)
     texts = ["\n".join(part.strip() for part in label.split(",")) for label in labels]
     font = float(np.clip(11 - len(values) / 12, 6, 10))
-    room = _points(ax) - [0, 30]  # the legend is below
+    room = size_in_points(ax) - [0, 30]  # the legend is below
     diameters = np.sqrt(sizes / sizes.max()) * 0.5 * np.sqrt(room.prod() / len(values))
     strong = np.where(np.abs(values) > threshold, values, 0.0)
     at = layout.place(values, np.maximum(strong, 0)) * room
@@ -129,7 +133,7 @@ def topic_sizes(table, ax=None):
     places = np.arange(len(rows))
     ax.hlines(places, 100 * lower, 100 * upper, color=OTHERS, linewidth=2.5)
     ax.plot(100 * share, places, "o", color=POSITIVE, markersize=4)
-    size, step = _fit_labels(0.9 * _points(ax)[1] / len(rows))
+    size, step = fit_labels(0.9 * size_in_points(ax)[1] / len(rows))
     ax.set_yticks(places[::-step], rows.index[::-step].astype(str), fontsize=size)
     ax.set(xlabel="share of tokens (%)", xlim=(0, None), ylim=(-0.7, len(rows) - 0.3))
     ax.grid(axis="x", alpha=0.3)
@@ -160,7 +164,7 @@ def trace(values, burn=None, label="log likelihood", ax=None):
         _, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
     sweeps = np.arange(1, values.shape[1] + 1)
     for chain, line in enumerate(values):
-        ax.plot(sweeps, line, **_style(chain), linewidth=1, label=f"chain {chain}")
+        ax.plot(sweeps, line, **line_style(chain), linewidth=1, label=f"chain {chain}")
     if burn:
         ax.axvspan(0.5, burn + 0.5, color="0.9", zorder=0, label="burn-in")
         _look_at(ax, values[:, burn:], values)
@@ -195,9 +199,7 @@ def shares_over_time(
     import matplotlib.pyplot as plt
 
     frame = pd.DataFrame(shares)
-    name = getattr(times, "name", None) or "time"
-    times = times.to_timestamp() if hasattr(times, "to_timestamp") else times
-    times, shares = np.asarray(times), frame.to_numpy(float)
+    (times, name), shares = plain_times(times), frame.to_numpy(float)
     _check_times(times, shares, lower, upper, stacked)
     labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1])
     # beside the axes there is room in a figure of our own
@@ -221,7 +223,7 @@ def shares_over_time(
 
 def _draw_lines(ax, times, shares, lower, upper, labels, shown):
     for place, j in enumerate(shown):
-        style = _style(place) | ({"marker": "."} if len(times) <= 40 else {})
+        style = line_style(place) | ({"marker": "."} if len(times) <= 40 else {})
         ax.plot(times, 100 * shares[:, j], **style, linewidth=1.6, label=labels[j], zorder=3)
         if lower is not None:
             low, high = (100 * np.asarray(side, float)[:, j] for side in (lower, upper))
@@ -230,7 +232,7 @@ def _draw_lines(ax, times, shares, lower, upper, labels, shown):
 
 def _draw_areas(ax, times, shares, labels, shown, others):
     areas, names = [shares[:, j] for j in shown[::-1]], [labels[j] for j in shown[::-1]]
-    colours = [_style(place)["color"] for place in range(len(shown))][::-1]
+    colours = [line_style(place)["color"] for place in range(len(shown))][::-1]
     if len(others):
         areas, names = [shares[:, others].sum(axis=1), *areas], [f"{len(others)} others", *names]
         colours = [OTHERS, *colours]
@@ -259,24 +261,6 @@ def _look_at(ax, kept, values):
     bottom, top = max(np.min(values), low - reach), min(np.max(values), high + reach)
     if bottom < top:
         ax.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
-
-
-def _style(place):
-    return {
-        "color": COLOURS[place % len(COLOURS)],
-        "linestyle": LINES[place // len(COLOURS) % len(LINES)],
-    }
-
-
-def _points(ax):
-    """Return the width and height of axes in points, in which fonts are measured."""
-    extent = ax.get_window_extent()
-    return np.array([extent.width, extent.height]) * 72 / ax.figure.dpi
-
-
-def _fit_labels(points):
-    """Return the font size of labels that are so many points apart, and which to show: every so-manieth."""
-    return float(np.clip(0.85 * points, 5.5, 10)), max(1, int(np.ceil(5.5 / points)))
 
 
 def _text_boxes(texts, font):

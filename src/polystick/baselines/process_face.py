@@ -1,0 +1,73 @@
+"""The face of the models that multinomial Gaussian processes are compared with."""
+
+from polystick import scores
+from polystick.estimators.inputs import merge_inputs
+from polystick.estimators.process_face import ProcessEstimator
+from polystick.inference.execution import one_blas_thread
+from polystick.validation import check_integer
+
+STATES = 64  # posterior states that new inputs meet
+
+
+class ProcessBaseline(ProcessEstimator):
+    """What the baselines share: a subclass has `_learn`, `_predict` and `_log_evidence`.
+
+    Most of them make no runs, so they have nothing to say of how one is run.
+    """
+
+    n_jobs: int | None = None
+    progress = False
+    checkpoint = None
+
+    def _needs_whole_counts(self):
+        return False
+
+    def predict_proba(self, Z, *, return_std=False, return_draws=False, n_draws=STATES):
+        """Return the expected probabilities (n, K) at inputs.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        return_std : bool
+            Also return standard deviations (n, K).
+        return_draws : bool
+            Also return draws (n_draws, n, K). Given a posterior state, different inputs are drawn
+            independently of each other.
+        n_draws : int
+            Posterior states to average over, where there are some, and draws to return.
+        """
+        inputs, index = merge_inputs(self._check_inputs(Z))
+        check_integer("n_draws", n_draws, at_least=1)
+        with one_blas_thread():
+            mean, std, draws = self._predict(inputs, return_std, return_draws, n_draws)
+        result = [mean[index]]
+        if return_std:
+            result.append(std[index])
+        if return_draws:
+            result.append(draws[:, index])
+        return tuple(result) if len(result) > 1 else result[0]
+
+    def score_samples(self, Z, X, *, coefficient=True, n_draws=STATES):
+        """Return the log probability (n,) of each row's counts, by itself.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        X : array-like or CSR of shape (n, K)
+        coefficient : bool
+            Whether to count the multinomial coefficient in.
+        n_draws : as in `predict_proba`
+        """
+        inputs, counts = self._check_table(Z, X)
+        check_integer("n_draws", n_draws, at_least=1)
+        with one_blas_thread():
+            values = self._log_evidence(inputs, counts, n_draws)
+        return values + scores.log_coefficients(counts) if coefficient else values
+
+    def _predict(self, inputs, return_std, return_draws, n_draws):
+        """Return probabilities (n, K), their standard deviations and draws, or None for what is not asked."""
+        raise NotImplementedError
+
+    def _log_evidence(self, inputs, counts, n_draws):
+        """Return the log probability of each row of counts without its coefficient."""
+        raise NotImplementedError

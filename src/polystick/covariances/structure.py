@@ -1,0 +1,88 @@
+"""What a kernel is at given inputs: a series in time, a product over a grid, or neither."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product, WhiteKernel
+
+from polystick.covariances import OnColumns, Separable
+
+__all__ = ["Cells", "Series", "as_factors", "as_series"]
+
+
+class Series(NamedTuple):
+    """A Matérn process of one column."""
+
+    variance: float
+    length: float
+    smoothness: float
+    column: int
+
+
+def _split_product(kernel):
+    """Return the product of the constants in a product of kernels, and the list of its other factors."""
+    if type(kernel) is ConstantKernel:
+        return float(kernel.constant_value), []
+    if type(kernel) not in (Product, Separable):
+        return 1.0, [kernel]
+    factors = kernel.kernels if type(kernel) is Separable else (kernel.k1, kernel.k2)
+    constants, others = zip(*map(_split_product, factors))
+    return math.prod(constants), [factor for part in others for factor in part]
+
+
+def as_series(kernel, n_columns):
+    """Return the `Series` that a kernel of n_columns is, or None."""
+    constant, others = _split_product(kernel)
+    if len(others) != 1:
+        return None
+    (factor,) = others
+    if type(factor) is OnColumns:
+        inner = as_series(factor.kernel, len(factor.indices))
+        return inner and inner._replace(
+            variance=constant * inner.variance, column=int(factor.indices[inner.column])
+        )
+    fits = type(factor) is Matern and factor.nu in (0.5, 1.5, 2.5) and n_columns == 1
+    return Series(constant, float(np.squeeze(factor.length_scale)), factor.nu, 0) if fits else None
+
+
+def as_factors(kernel):
+    """Return the constant and the `OnColumns` factors over disjoint columns that make a kernel, or None.
+
+    White noise is one value for each input, not one for each place or time, so no factor may have it.
+    """
+    constant, factors = _split_product(kernel)
+    if not factors or not all(type(factor) is OnColumns for factor in factors):
+        return None
+    columns = np.concatenate([factor.indices for factor in factors])
+    white = any(isinstance(part, WhiteKernel) for part in kernel.get_params().values())
+    return None if white or len(np.unique(columns)) < len(columns) else (constant, factors)
+
+
+class Cells(NamedTuple):
+    """Inputs as cells of a grid."""
+
+    places: tuple  # for each factor the values (n, columns) that occur
+    flat: np.ndarray  # (M,) of each input, in C order
+
+    @classmethod
+    def of(cls, factors, inputs):
+        """Find the grid that the inputs lie on, complete or not."""
+        found = [
+            np.unique(factor.select(inputs), axis=0, return_inverse=True) for factor in factors
+        ]
+        places, indices = zip(*found)
+        shape = tuple(map(len, places))
+        return cls(places, np.ravel_multi_index([i.reshape(-1) for i in indices], shape))
+
+    @property
+    def shape(self):
+        return tuple(map(len, self.places))
+
+    @property
+    def n_cells(self):
+        return math.prod(self.shape)
+
+    @property
+    def differ(self):
+        return len(np.unique(self.flat)) == len(self.flat)

@@ -1,0 +1,308 @@
+"""The face of multinomial Gaussian processes."""
+
+import dataclasses
+
+import numpy as np
+
+from polystick import scores
+from polystick.covariances.families import choose_family
+from polystick.decomposition import decompose
+from polystick.estimators.inputs import merge_inputs
+from polystick.estimators.multinomial import stick_names
+from polystick.estimators.process_face import ProcessEstimator, kernel_for
+from polystick.estimators.seeds import seed_for
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.models import predictive
+from polystick.models.process import ProcessCounts
+from polystick.validation import check_inference, check_integer, check_positive
+
+_STATE = ("white", "level", "scale")  # of each stick, besides theta
+_FACTOR = ("linear", "weights", "level", "scale")
+_LEARNED = ("kernel", "level", "scale")
+_NUMBERS_AT_ONCE = 2**22  # held by each thread, several times: new inputs come in blocks
+_STATES = 16  # posterior states that new inputs meet
+
+
+class MultinomialGP(ProcessEstimator):
+    """Counts over categories whose probabilities are smooth functions of inputs, such as time and place.
+
+    The logit of each binary split of the categories is a Gaussian process over the inputs; all share one
+    kernel. Inputs close to each other have similar probabilities, and what was counted at some inputs tells
+    of others.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel or None
+        The covariance over inputs. `polystick.OnColumns` and `polystick.Separable` give kernels of some
+        columns, and products of such. None: a constant times a Matern kernel of smoothness 5/2, whose length
+        scales start at the standard deviations of the inputs.
+    mean : "empirical", "zero" or array of shape (K - 1,)
+        What psi is far from all data: the overall frequencies (with one more count of each category),
+        one half for each split, or given for each split of the decomposition.
+    learn : tuple with any of "kernel", "level" and "scale"
+        What is learned beside the functions: the free hyperparameters of the kernel, whose prior is
+        log-normal about those given; a mean of each split, about `mean`; a factor of each split, about 1.
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
+        How K categories become K - 1 binary splits; see `CorrelatedMultinomial`.
+    solver : "auto", "dense", "separable", "unstructured" or "markov"
+        How Gaussians are solved: exact matrices, a grid of a product kernel, the eigenbasis of any kernel,
+        or a state space over time. "auto" chooses by kernel and inputs; `solver_` says which.
+    tolerance : float
+        Relative residual of solvers that iterate.
+    inference : Gibbs, MeanField or None
+        The schedule with its settings; None is Gibbs sampling with two chains. Gibbs needs whole counts,
+        mean field takes any non-negative weights.
+    random_state : int or None
+        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
+        kept in `seed_`.
+    n_jobs : int or None
+        Threads; None is every core this process may use, and -1 too.
+    progress : bool or callable
+        True shows a bar; a function is called with a `Progress` after each sweep.
+    checkpoint : path or None
+        A folder that the run saves itself to, so that ``fit(Z, X, resume=True)`` can go on after a kill.
+
+    Attributes
+    ----------
+    kernel_ : kernel
+        The kernel at the posterior mean of its (logarithmic) hyperparameters.
+    posterior_ : Posterior
+        Draws of `theta` and of the functions, running moments of `psi` at `inputs_`.
+    decomposition_ : Decomposition
+        The binary splits that psi refers to.
+    categories_ : array of K names
+    inputs_ : array (M, d)
+        The inputs of the fit, each once, in lexicographic order.
+    counts_ : array (M, K)
+        What was counted at each.
+    solver_ : str
+    seed_ : int
+    n_iter_ : int
+        Sweeps made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polystick import MeanField, MultinomialGP
+    >>> years = np.arange(1990, 2010).reshape(-1, 1)
+    >>> counts = np.random.default_rng(0).multinomial(30, [0.5, 0.3, 0.2], size=20)
+    >>> model = MultinomialGP(inference=MeanField(), random_state=0).fit(years, counts)
+    >>> model.predict_proba([[2010], [2011]]).shape
+    (2, 3)
+    """
+
+    def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), decomposition="frequency",
+                 solver="auto", tolerance=1e-8, inference=None, random_state=None, n_jobs=None,
+                 progress=False, checkpoint=None):  # fmt: skip
+        self.kernel = kernel
+        self.mean = mean
+        self.learn = learn
+        self.decomposition = decomposition
+        self.solver = solver
+        self.tolerance = tolerance
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def _learn(self, resume):
+        inference, seed = self._check_inference(), seed_for(self, resume)
+        model = self._make_model()
+        self.posterior_ = inference.run(
+            model,
+            model.shards(self.counts_),
+            seed=seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=resume,
+            coords=self._coords(model),
+        )
+        self.inference_, self.model_, self.seed_ = inference, model, seed
+        self.decomposition_, self.solver_ = model.decomposition, model.family.solver_name
+        theta = self.posterior_.flat("theta").mean(axis=0)
+        self.kernel_ = model.family.kernel.clone_with_theta(theta)
+        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+
+    # new inputs
+
+    def predict_proba(self, Z, *, return_std=False, return_draws=False, n_draws=_STATES,
+                      collapsed=True):  # fmt: skip
+        """Return the posterior mean (n, K) of the probabilities at inputs.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        return_std : bool
+            Also return posterior standard deviations (n, K).
+        return_draws : bool
+            Also return draws (n_draws, n, K). Given a posterior state, different inputs are drawn
+            independently of each other.
+        n_draws : int
+            Posterior states to average over; each is integrated exactly.
+        collapsed : bool
+            Whether to integrate out the values at the inputs of the fit, given omega (paper, appendix B).
+            Else they are taken as drawn, which is right too, but varies more from state to state.
+        """
+        inputs, index = merge_inputs(self._check_inputs(Z))
+        states = self._states(n_draws, collapsed)
+        shape = (len(inputs), len(self.categories_))
+        mean, squares = np.zeros(shape), np.zeros(shape)
+        draws = np.empty((n_draws if return_draws else 0, *shape))
+
+        def work(latent, rows, number):
+            ids = np.arange(rows.start, rows.stop, dtype=np.uint64)
+            drawn = {i: self._draw(latent, ids, i) for i in range(number, len(draws), len(states))}
+            if return_std:
+                return *predictive.expected_moments(self.decomposition_, latent), drawn
+            return predictive.expected_probabilities(self.decomposition_, latent), 0.0, drawn
+
+        for rows, (expected, squared, drawn) in self._map_states(states, inputs, collapsed, work):
+            mean[rows] += expected / len(states)
+            squares[rows] += squared / len(states)
+            for i, pi in drawn.items():
+                draws[i, rows] = pi
+        result = [mean[index]]
+        if return_std:
+            result.append(np.sqrt(np.maximum(squares - mean**2, 0.0))[index])
+        if return_draws:
+            result.append(draws[:, index])
+        return tuple(result) if len(result) > 1 else result[0]
+
+    def score_samples(self, Z, X, *, coefficient=True, n_draws=_STATES, collapsed=True):
+        """Return the log probability (n,) of each row's counts, by itself, under the posterior.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n, d)
+        X : array-like or CSR of shape (n, K)
+        coefficient : bool
+            Whether to count the multinomial coefficient in.
+        n_draws, collapsed : as in `predict_proba`
+        """
+        inputs, counts = self._check_table(Z, X)
+        inputs, index = merge_inputs(inputs)
+        states = self._states(n_draws, collapsed)
+
+        def work(latent, rows, number):
+            mine = np.flatnonzero((index >= rows.start) & (index < rows.stop))
+            each = (part[:, index[mine] - rows.start] for part in latent)
+            return mine, predictive.log_evidence(self.decomposition_, each, counts[mine])
+
+        values = np.full(len(counts), -np.inf)
+        for _, (mine, found) in self._map_states(states, inputs, collapsed, work):
+            values[mine] = np.logaddexp(values[mine], found - np.log(len(states)))
+        return values + scores.log_coefficients(counts) if coefficient else values
+
+    def sample_prior(self, Z, n_draws=1):
+        """Return draws (n_draws, n, K) of the probabilities at inputs, as if nothing had been counted.
+
+        Hyperparameters that are learned have draws of their own. The same at each call.
+        """
+        inputs, index = merge_inputs(self._check_inputs(Z))
+        check_integer("n_draws", n_draws, at_least=1)
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            drawn = execution.map(
+                lambda i: predictive.draw_prior(self.model_, inputs, self.seed_, i), range(n_draws)
+            )
+            return np.stack(list(drawn))[:, index]
+
+    def _map_states(self, states, inputs, collapsed, work):
+        """Yield (rows, work(latent, rows, number of the state)) for all states and blocks of inputs.
+
+        States are mapped over threads, for one block of inputs (slice of rows) after another.
+        """
+        shards = self.model_.shards(self.counts_) if collapsed else None
+        size = max(1, _NUMBERS_AT_ONCE // max(self.counts_.shape))
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            for start in range(0, len(inputs), size):
+                rows = slice(start, min(start + size, len(inputs)))
+
+                def at_state(number, rows=rows):
+                    place = (inputs[rows], shards, self.seed_, number)
+                    latent = predictive.latent_at(self.model_, states[number], *place)
+                    return rows, work(latent, rows, number)
+
+                yield from execution.map(at_state, range(len(states)))
+
+    def _states(self, n_draws, collapsed):
+        """Return posterior states: draws of Gibbs sampling, or the one factor of mean field."""
+        check_integer("n_draws", n_draws, at_least=1)
+        if isinstance(self.inference_, Gibbs):
+            names = ("theta", *_STATE)
+            return [dict(zip(names, state)) for state in self.posterior_.spread(names, n_draws)]
+        if not collapsed:
+            raise ValueError(
+                "collapsed=False needs draws of the functions: inference=Gibbs(...); mean field has none"
+            )
+        factor = {name: self.posterior_.running(name)[0] for name in _FACTOR}
+        return [{"theta": self.posterior_.flat("theta")[0], **factor}]
+
+    def _draw(self, latent, ids, number):
+        return predictive.draw_probabilities(self.decomposition_, latent, ids, self.seed_, number)
+
+    # what came in
+
+    def _needs_whole_counts(self):
+        return self._check_inference().needs_whole_counts
+
+    def _check_inference(self):
+        inference = self.inference
+        if inference is None:
+            inference = Gibbs(n_draws=200, n_burn=100, n_chains=2, max_bytes=2**28)
+        if not isinstance(check_inference(inference), Gibbs | MeanField):
+            raise TypeError(
+                f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}: inputs "
+                "depend on each other and can't come in batches"
+            )
+        if isinstance(inference, Gibbs):
+            keep = tuple(dict.fromkeys((*inference.keep, *_STATE)))
+            inference = dataclasses.replace(inference, keep=keep)
+        return inference
+
+    def _make_model(self):
+        check_positive("tolerance", self.tolerance)
+        decomposition = decompose(
+            self.decomposition,
+            n_categories=self.counts_.shape[1],
+            weights=self.counts_.sum(axis=0),
+            names=getattr(self._categories, "feature_names_in_", None),
+        )
+        kernel = kernel_for(self.kernel, self.inputs_)
+        family = choose_family(kernel, self.inputs_, solver=self.solver, tolerance=self.tolerance)
+        level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
+        return ProcessCounts(family, decomposition, level, _check_learn(self.learn))
+
+    def _coords(self, model):
+        names = [str(name) for name in self.categories_]
+        sticks = stick_names(model.decomposition, names)
+        return {"stick": sticks, "kernel_parameter": list(model.family.names)}
+
+
+def _check_learn(learn):
+    if not isinstance(learn, tuple | list | set | frozenset) or not set(learn) <= set(_LEARNED):
+        raise ValueError(
+            'learn must be a tuple with any of "kernel", "level" and "scale", as ("kernel",); got '
+            f"{learn!r}"
+        )
+    return tuple(sorted(learn))
+
+
+def _level(mean, decomposition, weights):
+    if isinstance(mean, str) and mean == "empirical":
+        return decomposition.psi(weights + 1.0)
+    n_sticks = decomposition.n_categories - 1
+    if isinstance(mean, str) and mean == "zero":
+        return np.zeros(n_sticks)
+    level = None if isinstance(mean, str) or mean is None else np.asarray(mean)
+    if level is None or level.dtype.kind not in "iuf" or level.shape != (n_sticks,):
+        raise ValueError(
+            f'mean must be "empirical", "zero" or {n_sticks} numbers, one for each split of the '
+            f"{n_sticks + 1} categories; got {mean!r}"
+        )
+    if not np.isfinite(level).all():
+        raise ValueError(f"mean must be finite; got {mean!r}")
+    return level.astype(np.float64)

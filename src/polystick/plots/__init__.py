@@ -1,0 +1,19 @@
+"""Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
+
+from polystick.plots.process import category_map, category_paths
+from polystick.plots.style import COLOURS, NEGATIVE, OTHERS, POSITIVE
+from polystick.plots.topics import correlation, shares_over_time, topic_graph, topic_sizes, trace
+
+__all__ = [
+    "COLOURS",
+    "NEGATIVE",
+    "OTHERS",
+    "POSITIVE",
+    "category_map",
+    "category_paths",
+    "correlation",
+    "shares_over_time",
+    "topic_graph",
+    "topic_sizes",
+    "trace",
+]

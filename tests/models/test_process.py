@@ -1,0 +1,364 @@
+"""Multinomial Gaussian processes: the sweep is right, the bound is a bound, and errors would be caught."""
+
+from dataclasses import dataclass, fields, replace
+from functools import partial
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from polystick import augmentation
+from polystick.covariances import OnColumns, Separable
+from polystick.covariances.families import choose_family
+from polystick.decomposition import Decomposition
+from polystick.inference.execution import Threads
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.keys import Key
+from polystick.models.process import ProcessCounts, Rows
+from polystick.models.slices import slice_sweep
+from statistics_tools import MAX_Z, MIN_P, standard_error, z_scores
+
+JIT = not numba.config.DISABLE_JIT
+needs_jit = pytest.mark.skipif(not JIT, reason="thousands of sweeps need the compiler")
+TOTALS = np.array([0, 1, 3, 8, 30, 2])
+LINE = np.array([[0.0], [0.4], [1.0], [1.1], [2.5], [4.0]])
+GRID = np.array([[t, p] for t in (0.0, 1.0, 3.0) for p in (0.0, 0.7)])
+EVERYTHING = frozenset({"kernel", "level", "scale"})
+
+
+def line_model(solver, learn=EVERYTHING, **more):
+    kernel = ConstantKernel(1.5, (0.1, 20.0)) * Matern(1.2, (0.1, 20.0), nu=1.5)
+    return process(kernel, LINE, solver, learn, **more)
+
+
+def grid_model(solver, learn=EVERYTHING, **more):
+    time, place = Matern(2.0, (0.1, 20.0), nu=2.5), RBF(1.0, "fixed")
+    kernel = ConstantKernel(1.5, (0.1, 20.0)) * Separable(
+        OnColumns(time, [0]), OnColumns(place, [1])
+    )
+    return process(kernel, GRID, solver, learn, **more)
+
+
+def process(kernel, inputs, solver, learn, level=(0.3, -0.5), **more):
+    family = choose_family(kernel, inputs, solver=solver, tolerance=1e-10)
+    level = np.array(level)
+    return ProcessCounts(
+        family, Decomposition.sticks(range(len(level) + 1)), level, learn, 0.5, **more
+    )
+
+
+MODELS = {
+    "dense": lambda: line_model("dense"),
+    "unstructured": lambda: line_model("unstructured"),
+    "markov": lambda: line_model("markov"),
+    "separable": lambda: grid_model("separable"),
+}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20150618)
+
+
+# the sweep against the law
+
+
+def sweep(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts)
+    key = Key(7, i)
+    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
+    parameters = model.draw_parameters(parameters, statistics, key)
+    solver = model.prepare(parameters)
+    psi = rows.level[:, None] + rows.scale[:, None] * solver.unwhiten(rows.white)
+    return parameters, rows._replace(psi=psi), model.simulate_counts(psi, TOTALS, rng)
+
+
+def summarise(everything):
+    """Use bounded or light-tailed functions, so that their averages have standard errors."""
+    parameters, rows, counts = everything
+    squashed = np.tanh(rows.psi[:, [0, 2, 4]] / 3)
+    shares = counts[[1, 4], :-1] / TOTALS[[1, 4], None]
+    return first_and_second([parameters.theta, rows.level, rows.scale, squashed, shares])
+
+
+def geweke(model, n_iter, rng):
+    return geweke_z(
+        lambda rng: model.simulate(TOTALS, rng),
+        lambda everything, i, rng: sweep(model, everything, i, rng),
+        summarise,
+        n_iter,
+        rng,
+    )
+
+
+@needs_jit
+@pytest.mark.parametrize("name", MODELS)
+def test_sweep_keeps_the_law(name, rng):
+    assert np.abs(geweke(MODELS[name](), 1200 if name == "dense" else 400, rng)).max() < MAX_Z
+
+
+@pytest.mark.slow
+@needs_jit
+@pytest.mark.parametrize("name", MODELS)
+def test_sweep_keeps_the_law_long(name, rng):
+    assert np.abs(geweke(MODELS[name](), 8000, rng)).max() < MAX_Z
+
+
+@dataclass(frozen=True)
+class FlatKernel(ProcessCounts):
+    """Sabotage: the prior of theta is forgotten in its draw."""
+
+    def log_prior(self, theta):
+        return min(0.0, super().log_prior(theta) + 100.0)
+
+
+@dataclass(frozen=True)
+class NoNoise(ProcessCounts):
+    """Sabotage: half of the noise of a draw is forgotten."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        return super().draw_rows(_Quiet(prior), shard, rows, key)
+
+
+class _Quiet:
+    def __init__(self, solver):
+        self.solver = solver
+
+    def __getattr__(self, name):
+        return getattr(self.solver, name)
+
+    def draw(self, potential, noise):
+        quiet = noise.copy()
+        quiet[:, noise.shape[1] // 2 :] = 0
+        return self.solver.draw(potential, quiet)
+
+
+@dataclass(frozen=True)
+class TimidLevels(ProcessCounts):
+    """Sabotage: level and scale are drawn with a quarter of their noise."""
+
+    def level_regression(self, *given):
+        return [16.0 * part for part in super().level_regression(*given)]
+
+
+@needs_jit
+@pytest.mark.parametrize("twin", [FlatKernel, NoNoise, TimidLevels])
+def test_a_wrong_sweep_is_caught(twin, rng):
+    right = line_model("dense")
+    wrong = twin(**{field.name: getattr(right, field.name) for field in fields(right)})
+    assert np.abs(geweke(wrong, 1500, rng)).max() > MAX_Z
+
+
+@pytest.mark.slow
+@needs_jit
+@pytest.mark.parametrize("name", ["dense", "separable"])
+def test_calibration(name, rng):
+    model, n_simulations, n_draws = MODELS[name](), 400, 19
+    found = []
+    for i in range(n_simulations):
+        parameters, rows, counts = model.simulate(TOTALS, rng)
+        gibbs = Gibbs(n_draws, 100, thin=20, n_chains=1, keep=("psi", "level", "scale"))
+        posterior = gibbs.run(model, model.shards(counts), seed=i)
+        truth = [parameters.theta, rows.psi[:, [0, 4]], rows.level, rows.scale]
+        draws = [
+            posterior["theta"][0],
+            posterior["psi"][0][:, :, [0, 4]],
+            posterior["level"][0],
+            posterior["scale"][0],
+        ]
+        found.append(
+            np.concatenate([np.ravel(ranks(t, np.asarray(d))) for t, d in zip(truth, draws)])
+        )
+    assert uniform_pvalues(np.array(found), n_draws).min() > MIN_P / 10
+
+
+# parts
+
+
+def test_slices_keep_a_known_law(rng):
+    """A correlated Gaussian, cut off at one side."""
+    precision = np.linalg.inv([[1.0, 0.6], [0.6, 1.0]])
+
+    def log_density(x):
+        return -0.5 * x @ precision @ x if x[0] < 0.5 else -np.inf
+
+    draws, point = [], np.zeros(2)
+    for _ in range(6000 if JIT else 2000):
+        point = slice_sweep(log_density, point, 1.0, rng)
+        draws.append(point)
+    below = stats.norm.cdf(0.5)
+    mean = -stats.norm.pdf(0.5) / below
+    z = z_scores(np.array(draws), np.array([mean, 0.6 * mean]))
+    assert np.abs(z).max() < MAX_Z
+    assert np.max(draws, axis=0)[0] < 0.5
+
+
+def test_empty_inputs_follow_the_prior_and_cost_no_counts(rng):
+    model = line_model("dense", frozenset())
+    counts = np.zeros((len(LINE), 3), int)
+    posterior = Gibbs(600 if JIT else 100, 0, n_chains=1, keep=("white",)).run(
+        model, model.shards(counts), seed=1
+    )
+    white = np.asarray(posterior["white"])[0].reshape(-1, 2 * len(LINE))
+    assert np.abs(z_scores(white, 0.0)).max() < MAX_Z
+    assert np.abs(z_scores(white**2, 1.0)).max() < MAX_Z
+
+
+def test_blocks_and_threads_do_not_change_the_bits(rng):
+    kernel = ConstantKernel(1.0) * Matern(1.0, nu=1.5)
+    model = process(kernel, LINE, "dense", EVERYTHING, level=np.zeros(30))
+    counts = rng.multinomial(TOTALS, np.full(31, 1 / 31))
+    assert len(model.shards(counts)) > 2
+    runs = [
+        Gibbs(4, 2, n_chains=2, keep=("psi",)).run(
+            model, model.shards(counts), seed=3, execution=execution
+        )
+        for execution in (None, Threads(2), Threads(4))
+    ]
+    for other in runs[1:]:
+        for name in ("theta", "psi"):
+            np.testing.assert_array_equal(other[name], runs[0][name])
+
+
+def test_solvers_agree_on_the_posterior(rng):
+    """Without learning, all solvers sample one law: compare the means of psi."""
+    counts = rng.multinomial(5 * TOTALS, [0.2, 0.3, 0.5])
+    found = {}
+    for name in ("dense", "unstructured", "markov"):
+        model = line_model(name, frozenset())
+        gibbs = Gibbs(1500 if JIT else 150, 50, n_chains=2, keep=("psi",))
+        found[name] = np.asarray(gibbs.run(model, model.shards(counts), seed=4)["psi"])
+    expected = found.pop("dense").reshape(-1, 2 * len(LINE))
+    for draws in found.values():
+        draws = draws.reshape(-1, 2 * len(LINE))
+        gap = z_scores(draws, expected.mean(axis=0), standard_error(expected))
+        assert np.abs(gap).max() < MAX_Z
+
+
+# mean field
+
+
+def bounds(posterior):
+    return posterior.tree["optimisation"]["elbo"].values
+
+
+@pytest.mark.parametrize("learn", [frozenset(), EVERYTHING], ids=["fixed", "learned"])
+@pytest.mark.parametrize("name", ["dense", "unstructured", "markov", "separable"])
+def test_the_bound_never_falls(name, learn, rng):
+    build = grid_model if name == "separable" else line_model
+    model = build(name, learn)
+    counts = rng.multinomial(20 * TOTALS, [0.2, 0.3, 0.5])
+    posterior = MeanField(1e-8, 400, n_draws=1).run(model, model.shards(counts), seed=1)
+    bound = bounds(posterior)
+    assert len(bound) > 3
+    assert np.diff(bound).min() > -1e-7 * abs(bound[-1])
+    assert bound[-1] - bound[0] > 0.1
+
+
+def test_the_bound_lies_below_the_evidence(rng):
+    """One input, one stick: the evidence is an integral. At N = 1 the bound is close."""
+    model = process(ConstantKernel(2.0) * Matern(1.0, nu=0.5), np.zeros((1, 1)), "dense", frozenset(),
+                    level=[0.4])  # fmt: skip
+    law = stats.norm(0.4, np.sqrt(2.0))
+    for yes, no in ((1, 0), (30, 12)):
+        shards = model.shards(np.array([[yes, no]]))
+        posterior = MeanField(1e-10, 200, n_draws=1).run(model, shards, seed=1)
+        bound = bounds(posterior)[-1]
+        likelihood = partial(lambda s, n, x: stats.binom.pmf(s, n, expit(x)), yes, yes + no)
+        evidence = np.log(law.expect(likelihood, lb=-15, ub=15))
+        assert evidence - 0.2 < bound < evidence
+
+
+def test_the_dual_form_is_the_optimum(rng):
+    """At the optimum of the dense bound, weights are E[omega] and the mean solves its equation."""
+    model = line_model("dense", frozenset())
+    counts = rng.multinomial(TOTALS, [0.2, 0.3, 0.5])
+    (shard,) = model.shards(counts)
+    solver = model.expect(model.initial_factor([shard], Key(1)))
+    rows = model.initial_row_factors(solver, shard)
+    for _ in range(300):
+        rows, statistics = model.update_rows(solver, shard, rows, None)
+    dual = solver.dual(rows.linear, rows.weights)
+    mean = rows.level[:, None] + dual.mean
+    omega = augmentation.expected_potential(shard.splits, np.sqrt(mean**2 + dual.variance)).omega
+    np.testing.assert_allclose(rows.weights, omega, rtol=1e-6, atol=1e-9)
+    worse = [
+        model._bounds(shard, changed, solver.dual(changed.linear, changed.weights)).sum()
+        for changed in (
+            rows._replace(weights=1.3 * rows.weights),
+            rows._replace(linear=0.9 * rows.linear),
+        )
+    ]
+    assert max(worse) < statistics.value - shard.log_coefficient
+
+
+@needs_jit
+def test_mean_field_meets_gibbs(rng):
+    model = line_model("dense", frozenset())
+    counts = rng.multinomial(10 * TOTALS, [0.2, 0.3, 0.5])
+    shards = model.shards(counts)
+    q = MeanField(1e-8, n_draws=1).run(model, shards, seed=1)
+    draws = np.asarray(
+        Gibbs(4000, 100, n_chains=1, keep=("psi",)).run(model, shards, seed=1)["psi"]
+    )[0]
+    mean, sd = (np.asarray(part) for part in q.running("psi"))
+    assert np.abs(mean - draws.mean(axis=0)).max() < 0.25 * draws.std(axis=0).max()
+    assert (sd / draws.std(axis=0)).min() > 0.6
+    assert (sd / draws.std(axis=0)).max() < 1.05
+
+
+# new inputs
+
+
+def test_collapsed_and_uncollapsed_predictions_agree(rng):
+    """Averaged over the posterior both are E[psi*] and its variance."""
+    model = line_model("dense", frozenset())
+    counts = rng.multinomial(3 * TOTALS, [0.2, 0.3, 0.5])
+    shards, new = model.shards(counts), np.array([[0.7], [3.0], [9.0]])
+    n_draws = 1500 if JIT else 150
+    posterior = Gibbs(n_draws, 50, n_chains=1, keep=("white", "level", "scale")).run(
+        model, shards, seed=2
+    )
+    predictor = model.family.predictor(model.family.theta0, new)
+    both = {True: [], False: []}
+    for i in range(n_draws):
+        draw = {
+            name: np.asarray(posterior[name])[0, i] for name in ("theta", "white", "level", "scale")
+        }
+        for collapsed, found in both.items():
+            found.append(model.latent(draw, predictor, shards if collapsed else None, Key(1, i)))
+    means = {
+        how: np.array([mean for mean, _ in found]).reshape(n_draws, -1)
+        for how, found in both.items()
+    }
+    gap = z_scores(means[True], means[False].mean(axis=0), standard_error(means[False]))
+    assert np.abs(gap).max() < MAX_Z
+    spread = [
+        means[how].var(axis=0) + np.mean([v for _, v in found], axis=0).ravel()
+        for how, found in both.items()
+    ]
+    np.testing.assert_allclose(*spread, rtol=0.2)
+    assert (means[True].var(axis=0) < means[False].var(axis=0)).all()  # what appendix B promises
+
+
+def test_far_away_is_the_prior(rng):
+    model = line_model("dense", frozenset())
+    counts = rng.multinomial(TOTALS, [0.2, 0.3, 0.5])
+    shards = model.shards(counts)
+    q = MeanField(n_draws=1).run(model, shards, seed=1)
+    factor = {n: np.asarray(q.running(n)[0]) for n in ("linear", "weights", "level", "scale")}
+    predictor = model.family.predictor(model.family.theta0, np.array([[1000.0]]))
+    mean, variance = model.latent_of_factor(factor, predictor)
+    np.testing.assert_allclose(mean[:, 0], model.level, atol=1e-8)
+    np.testing.assert_allclose(variance, 1.5, rtol=1e-8)
+
+
+def test_rows_are_described_as_they_are():
+    rows = Rows(*np.arange(4.0).reshape(4, 1))
+    assert replace(line_model("dense")).describe_rows(None, rows) == rows._asdict()
