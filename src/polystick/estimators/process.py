@@ -35,9 +35,9 @@ class MultinomialGP(ProcessEstimator):
     Parameters
     ----------
     kernel : scikit-learn kernel or None
-        The covariance over inputs. `polystick.OnColumns` and `polystick.Separable` give kernels of some
-        columns, and products of such. None: a constant times a Matern kernel of smoothness 5/2, whose length
-        scales start at the standard deviations of the inputs.
+        The covariance over inputs. `OnColumns` and `Separable` of `polystick.covariances` give kernels of
+        some columns, and products of such. None: a constant times a Matern kernel of smoothness 5/2, whose
+        length scales start at the standard deviations of the inputs.
     mean : "empirical", "zero" or array of shape (K - 1,)
         What psi is far from all data: the overall frequencies (with one more count of each category),
         one half for each split, or given for each split of the decomposition.

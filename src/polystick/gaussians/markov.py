@@ -119,6 +119,8 @@ class Markov:
     length: float
     smoothness: float  # 0.5, 1.5 or 2.5
 
+    spectrum = None  # of the covariance: not cheap here
+
     def __post_init__(self):
         object.__setattr__(self, "times", *_contiguous(self.times))
 

@@ -9,6 +9,7 @@ A solver is made for one covariance C at the inputs. It is a frozen dataclass wi
     weights(omega)               weights D near omega for which `dual` is exact and cheap
     dual(linear, weights)        `Dual` of q(f) = N(C linear, (C^-1 + diag D)^-1)
     predictor(cross, variance)   f at new inputs, from their covariances with the M inputs and variances
+    spectrum                     the `Spectrum` of C over the directions of w, if it is cheap; else None
 
 and a predictor has
 
@@ -32,6 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
+
+from polystick.gaussians.surrogate import Spectrum
 
 __all__ = ["Dense", "DensePredictor", "Drawn", "Dual", "Eigenbasis", "NotConverged", "shrink"]
 
@@ -153,6 +156,10 @@ class Dense:
     def unwhiten(self, white):
         """Return f = R w."""
         return white @ self.root
+
+    @property
+    def spectrum(self):
+        return Spectrum(self.basis.roots**2, [self.basis.vectors], (len(self.cov),))
 
     def mean(self, potential):
         """Return the mean of f given the potential."""

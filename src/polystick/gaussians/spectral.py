@@ -29,6 +29,7 @@ from polystick.gaussians import conjugate_gradients, kronecker
 from polystick.gaussians.kronecker import Rotation, System
 from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis
 from polystick.gaussians.spectral_prediction import SpectralPredictor, UnstructuredPredictor
+from polystick.gaussians.surrogate import Spectrum
 
 __all__ = ["Grid", "Spectral"]
 
@@ -83,6 +84,11 @@ class Grid:
     def matrices(self):
         """The factors of P."""
         return [basis.scaled for basis in self.bases]
+
+    @cached_property
+    def spectrum(self):
+        values = kronecker.outer([basis.roots[None] ** 2 for basis in self.bases])
+        return Spectrum(values.ravel(), self.vectors, self.shape)
 
     def fill(self, values):
         """Write values (r, M) into grids (r, n_1, ..., n_F) with 0 in the holes."""
@@ -276,6 +282,10 @@ class Spectral:
         """The same as a grid with one factor."""
         inputs = np.arange(len(self.cov))
         return Grid((self.cov,), inputs, self.tolerance, self.max_iterations)
+
+    @property
+    def spectrum(self):
+        return self.grid.spectrum
 
     @cached_property
     def dense(self):

@@ -62,8 +62,7 @@ class Posterior:
 
     def flat(self, name):
         """Return the draws of a variable with chain and draw in one axis."""
-        draws = self[name]
-        return draws.reshape(-1, *draws.shape[2:])
+        return _joined(self[name])
 
     def together(self, names, chain=None):
         """Return the variables at the draws that all of them have, chain and draw in one axis.
@@ -74,7 +73,7 @@ class Posterior:
         common = functools.reduce(np.intersect1d, kept.values())
         taken = [self[name][:, np.isin(draws, common)] for name, draws in kept.items()]
         chosen = slice(None) if chain is None else slice(chain, chain + 1)
-        return [array[chosen].reshape(-1, *array.shape[2:]) for array in taken]
+        return [_joined(array[chosen]) for array in taken]
 
     def spread(self, names, n_draws, chain=None):
         """Return about n_draws tuples of the variables, evenly spaced over chains and time."""
@@ -207,6 +206,11 @@ class Posterior:
             f"worst R-hat {rhat[worst]:.3f} ({worst}), smallest ESS {ess[least]:.0f} ({least}), "
             f"over {', '.join(rhat)}"
         )
+
+
+def _joined(draws):
+    """Return draws (chain, draw, ...) with the two axes in one, also where there is nothing else."""
+    return draws.reshape(draws.shape[0] * draws.shape[1], *draws.shape[2:])
 
 
 def _axes(group, name, n_axes, dims):

@@ -110,7 +110,7 @@ class Recorder:
 
     def _stride(self, value):
         """Return a power of two, so that draws of different variables can be paired."""
-        if value.ndim == 1:  # a number for each chain
+        if value.ndim == 1 or not value.size:  # a number for each chain, or nothing
             return 1
         planned = self.n_planned * value.nbytes
         return 1 << max(0, math.ceil(math.log2(planned / self.max_bytes)))

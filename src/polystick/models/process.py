@@ -7,9 +7,9 @@ f_j     ~ GP(0, C_theta)
 psi_mj  = level_j + scale_j f_j(input_m)        m = 1..M
 x_m     ~ Multinomial(N_m, pi(psi_m))           pi: the decomposition's map
 
-Of theta, level and scale those named in `learn` are learned; the others stay at theta0, level0 and 1. Rows are
-sticks here: given the parameters, and omega, they are independent of each other, while inputs are not. So
-arrays are (sticks, inputs). The state is white: f = root(theta) white, with white ~ N(0, I) a priori.
+Of theta, level and scale those named in `learn` are learned; the others stay at theta0, level0 and 1. Rows
+are sticks here: given the parameters, and omega, they are independent of each other, while inputs are not.
+So arrays are (sticks, inputs). The state is white: f = root(theta) white, with white ~ N(0, I) a priori.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.stats import truncnorm
 
-from polystick import augmentation
+from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
+from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
 from polystick.models.documents import evenly
 from polystick.models.multinomial import log_coefficients
@@ -29,24 +30,34 @@ from polystick.models.slices import slice_sweep
 
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
+LEAST_WORTH = 1e-3  # of surrogate data
 
 
 class Parameters(NamedTuple):
-    """What all sticks share."""
+    """What all sticks share, and where the chain goes on, for white moves with theta."""
 
-    theta: np.ndarray  # (p,)
+    theta: np.ndarray  # (p,) of the sweep that has just been made
     iterations: (
         np.ndarray
-    )  # () of the solver in the last sweep, averaged over blocks; 0 for direct ones
+    )  # () of the solver in that sweep, averaged over blocks; 0 for direct ones
+    next_theta: np.ndarray  # (p,)
+    next_white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
 
 
 class Rows(NamedTuple):
     """Where each stick of a chain stands."""
 
-    psi: np.ndarray  # (r, M) as it was drawn, before theta moved on
+    psi: np.ndarray  # (r, M)
     white: np.ndarray  # (r, n_white)
     level: np.ndarray  # (r,)
     scale: np.ndarray  # (r,)
+
+
+class Prior(NamedTuple):
+    """What the sticks need for a sweep."""
+
+    solver: Any
+    white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
 
 
 class Statistics(NamedTuple):
@@ -77,7 +88,7 @@ class ProcessCounts(VariationalProcess):
     family: Any  # covariances at the inputs: at(theta) is a solver
     decomposition: Decomposition
     level: np.ndarray  # (k,)
-    learn: frozenset = frozenset()
+    learn: tuple = ()
     prior_sd: float = 1.0
     level_sd: float = 1.0
     scale_sd: float = 0.5
@@ -127,7 +138,7 @@ class ProcessCounts(VariationalProcess):
         scale = 1.0 + self.scale_sd * rng.standard_normal(k) * ("scale" in self.learn)
         white = rng.standard_normal((k, solver.n_white))
         rows = Rows(_psi(solver, white, level, scale), white, level, scale)
-        return Parameters(theta, np.zeros(())), rows, self.simulate_counts(rows.psi, n_trials, rng)
+        return _standing(theta, solver), rows, self.simulate_counts(rows.psi, n_trials, rng)
 
     def simulate_counts(self, psi, n_trials, rng):
         """Draw counts (M, K) given psi (k, M)."""
@@ -151,32 +162,38 @@ class ProcessCounts(VariationalProcess):
 
     def initial_parameters(self, shards, key):
         """Start at theta0: chains part in their sticks."""
-        return Parameters(np.array(self.family.theta0, dtype=np.float64), np.zeros(()))
+        return _standing(self.family.theta0, self.family.at(self.family.theta0))
 
     def prepare(self, parameters):
-        return solver_at(self.family, parameters.theta)
+        return Prior(solver_at(self.family, parameters.next_theta), parameters.next_white)
 
     def initial_rows(self, prior, shard, key):
         """Start from a draw given omega as it would be at the level."""
         level, scale = self.level[shard.rows.astype(int)], np.ones(len(shard.rows))
         tilt = np.broadcast_to(level[:, None], shard.trials.shape)
         potential = augmentation.expected_potential(shard.splits, np.abs(tilt))
-        noise = key.normals("start", shard.rows, prior.noise_size)
-        white, _ = prior.draw(centred(potential, level, scale), noise)
-        return Rows(_psi(prior, white, level, scale), white, level, scale)
+        noise = key.normals("start", shard.rows, prior.solver.noise_size)
+        white, _ = prior.solver.draw(centred(potential, level, scale), noise)
+        return Rows(_psi(prior.solver, white, level, scale), white, level, scale)
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x."""
-        _, white, level, scale = rows
-        psi = _psi(prior, white, level, scale)
+        _, _, level, scale = rows
+        psi = self.psi_of(prior, shard, rows)
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
-        noise = key.normals("white", shard.rows, prior.noise_size)
-        white, iterations = prior.draw(centred(potential, level, scale), noise)
-        f = prior.unwhiten(white)
+        noise = key.normals("white", shard.rows, prior.solver.noise_size)
+        white, iterations = prior.solver.draw(centred(potential, level, scale), noise)
+        f = prior.solver.unwhiten(white)
         level, scale = self._draw_levels(shard, potential, f, level, scale, key)
         rows = Rows(level[:, None] + scale[:, None] * f, white, level, scale)
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, rows.psi)
         return rows, Statistics(((shard, rows),), np.asarray(float(iterations)), value)
+
+    def psi_of(self, prior, shard, rows):
+        """Return psi (r, M) where the chain goes on."""
+        if not len(prior.white):
+            return rows.psi
+        return _psi(prior.solver, prior.white[shard.rows.astype(int)], rows.level, rows.scale)
 
     def _draw_levels(self, shard, potential, f, level, scale, key):
         """Draw those of (level, scale) that are learned: a regression on (1, f), weighted by omega."""
@@ -217,26 +234,49 @@ class ProcessCounts(VariationalProcess):
         return precision[:, learned][:, :, learned], linear
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """Theta | white, level, scale, x."""
-        iterations = statistics.iterations / len(statistics.blocks)
+        """Theta | what does not depend on it, x: white, or surrogate data and what is left of white."""
+        theta, iterations = parameters.next_theta, statistics.iterations / len(statistics.blocks)
         if not self.learns_kernel:
             return parameters._replace(iterations=iterations)
+        blocks = self._split(solver_at(self.family, theta), statistics.blocks, key)
 
         def log_density(theta):
             prior = self.log_prior(theta)
             if prior == -np.inf:
                 return prior
             solver = solver_at(self.family, theta)
-            return prior + sum(ordered_map(lambda block: _log_likelihood(solver, *block), blocks))
+            return prior + sum(ordered_map(lambda block: _log_density(solver, *block), blocks))
 
-        blocks = statistics.blocks
-        theta = slice_sweep(log_density, parameters.theta, self.prior_sd, key.generator("theta"))
-        return Parameters(theta, iterations)
+        moved = slice_sweep(log_density, theta, self.prior_sd, key.generator("theta"))
+        solver = self.family.at(moved)
+        white = np.concatenate([_white(solver, part)[0] for *_, part in blocks])
+        return Parameters(theta, iterations, moved, white)
+
+    def _split(self, solver, blocks, key):
+        """Return blocks with white, or surrogate data of it where the solver tells its spectrum."""
+        if solver.spectrum is None:
+            return [(shard, rows, rows.white) for shard, rows in blocks]
+        return [
+            (
+                shard,
+                rows,
+                Surrogate.of(
+                    solver.spectrum,
+                    rows.white,
+                    _worth(shard),
+                    key.normals("surrogate", shard.rows, solver.n_white),
+                ),
+            )
+            for shard, rows in blocks
+        ]
 
     def log_likelihood(self, statistics):
         return statistics.value
 
     # what to record
+
+    def describe_parameters(self, parameters):
+        return {"theta": parameters.theta, "iterations": parameters.iterations}
 
     def describe_rows(self, shard, rows):
         return rows._asdict()
@@ -282,6 +322,27 @@ def _psi(solver, white, level, scale):
     return level[:, None] + scale[:, None] * solver.unwhiten(white)
 
 
-def _log_likelihood(solver, shard, rows):
-    psi = _psi(solver, rows.white, rows.level, rows.scale)
-    return splits_kernels.log_likelihood(*shard.splits, psi)
+def _standing(theta, solver):
+    """Return parameters of a chain whose sticks are where they are."""
+    theta = np.array(theta, dtype=np.float64)
+    return Parameters(theta, np.zeros(()), theta, np.zeros((0, solver.n_white)))
+
+
+def _worth(shard):
+    """Return how much a count of each stick tells of f (r,): omega at its overall share, averaged."""
+    yes, no = shard.successes.sum(axis=1), (shard.trials - shard.successes).sum(axis=1)
+    tilt = np.abs(np.log((yes + 0.5) / (no + 0.5)))[:, None]
+    return np.maximum(polyagamma.mean(shard.trials, tilt).mean(axis=1), LEAST_WORTH)
+
+
+def _white(solver, part):
+    """Return white under a solver's covariance, and the log density of what is held fixed, (r,)."""
+    if isinstance(part, Surrogate):
+        return part.white(solver.spectrum)
+    return part, np.zeros(len(part))
+
+
+def _log_density(solver, shard, rows, part):
+    white, log_density = _white(solver, part)
+    psi = _psi(solver, white, rows.level, rows.scale)
+    return splits_kernels.log_likelihood(*shard.splits, psi) + log_density.sum()

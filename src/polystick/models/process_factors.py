@@ -79,8 +79,7 @@ class VariationalProcess:
         return rows, ExpectedStatistics(((shard, rows),), value)
 
     def _expected_potential(self, shard, rows, dual):
-        mean, second = _moments(rows, dual)
-        return augmentation.expected_potential(shard.splits, np.sqrt(second))
+        return augmentation.expected_potential(shard.splits, np.sqrt(_moments(rows, dual)[1]))
 
     def _best_weights(self, prior, shard, rows, omega):
         """Take the weights nearest to omega for the sticks whose bound they raise."""
@@ -150,7 +149,7 @@ class VariationalProcess:
         return statistics.value + (self.log_prior(factor.theta) if self.learns_kernel else 0.0)
 
     def draw_from_factor(self, factor, key):
-        return self.parameter_type(factor.theta, np.zeros(()))
+        return self.parameter_type(factor.theta, np.zeros(()), factor.theta, np.zeros((0, 0)))
 
     def draw_described_rows(self, prior, shard, rows):
         """Return two values of psi with the moments of q, and what is known for sure."""
