@@ -17,12 +17,21 @@ import corpora
 import gaussian_rows
 import multinomial_sweep
 import polyagamma_draws
+import process_mixing
+import process_solvers
 import topic_sweep
 
 import polystick
 
 HERE = Path(__file__).parent
-MODULES = (polyagamma_draws, gaussian_rows, multinomial_sweep, topic_sweep)
+MODULES = (
+    polyagamma_draws,
+    gaussian_rows,
+    multinomial_sweep,
+    topic_sweep,
+    process_solvers,
+    process_mixing,
+)
 PEERS = ("numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn")
 
 

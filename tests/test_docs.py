@@ -10,7 +10,10 @@ import numba
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/index.md", "docs/guide.md", "docs/topics.md", "docs/polyagamma.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("index", "guide", "topics", "processes", "polyagamma")),
+]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<output>.*?)^```$)?", re.M | re.S
 )

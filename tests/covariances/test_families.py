@@ -278,7 +278,12 @@ REFUSED = [
     ),
     ({"kernel": RBF(), "inputs": TIMES, "solver": "dens"}, "solver must be 'auto' or one of dense"),
     ({"kernel": RBF(), "inputs": TIMES, "tolerance": 0.0}, "tolerance must be finite and above 0"),
+    ({"kernel": RBF(), "inputs": TIMES, "tolerance": 10.0}, "tolerance must be at most 0.01"),
     ({"kernel": RBF(), "inputs": TIMES, "max_iterations": 0}, "max_iterations must be at least 1"),
+    (
+        {"kernel": Matern([1.0, 2.0], nu=1.5), "inputs": many(400, 1)},
+        "number of dimensions as data",
+    ),
     (
         {"kernel": RBF(), "inputs": TIMES, "solver": "markov"},
         r"needs a kernel of one column.*for 1 columns",

@@ -14,6 +14,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.model_selection import GridSearchCV
 
 from polystick import Gibbs, MeanField, MultinomialGP, StochasticVI, scores
+from polystick.covariances import OnColumns, Separable
+from polystick.estimators import process
 from polystick.inference.execution import one_blas_thread
 from polystick.models import predictive
 from statistics_tools import MAX_Z, standard_error, z_scores
@@ -496,3 +498,37 @@ def test_few_kept_states_are_enough():
     assert draws.shape == (20, 20, 4)
     assert len(np.unique(draws[:, 0, 0])) == 20
     np.testing.assert_allclose(pi, model.predict_proba(Z, n_draws=8))
+
+
+def test_a_kernel_without_parameters():
+    fixed = ConstantKernel(1.5, "fixed") * Matern(3.0, "fixed", nu=2.5)
+    several = Gibbs(n_draws=4, n_burn=1, n_chains=2)
+    model = MultinomialGP(fixed, inference=several, random_state=4, n_jobs=1).fit(Z, X)
+    assert model.posterior_["theta"].shape[2] == 0
+    assert model.kernel_ == fixed
+    assert "over log_likelihood" in model.posterior_.summary()
+
+
+def test_blocks_of_new_inputs_shrink_with_the_grid(monkeypatch):
+    """A hole is predicted from all cells, so that these and not the inputs fill the memory."""
+    corners = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0], [3.0, 3.0], [4.0, 4.0]])
+    kernel = Separable(OnColumns(RBF(1.0), 0), OnColumns(RBF(1.0), 1))
+    settings = {"solver": "separable", "learn": (), "random_state": 0, "n_jobs": 1}
+    model = MultinomialGP(kernel, inference=SHORT, **settings).fit(corners, X[:5])
+    assert model.model_.family.n_crossed == 25
+    monkeypatch.setattr(process, "_NUMBERS_AT_ONCE", 50)
+    blocks, latent_at = [], predictive.latent_at
+    monkeypatch.setattr(
+        predictive, "latent_at", lambda m, s, z, *a: blocks.append(len(z)) or latent_at(m, s, z, *a)
+    )
+    model.predict_proba(corners, n_draws=1)
+    assert blocks == [2, 2, 1]
+
+
+def test_bounds_matter_where_the_kernel_is_learned():
+    outside = RBF(1.0, (2.0, 5.0))
+    MultinomialGP(outside, learn=(), inference=FIELD).fit(Z, X).sample_prior(Z)
+    with pytest.raises(
+        ValueError, match=r"length_scale .* must lie within its bounds, 2 to 5; got 1"
+    ):
+        MultinomialGP(outside, inference=FIELD).fit(Z, X)

@@ -92,6 +92,17 @@ def test_constant_draws_are_not_diagnosed():
     assert "nan" not in posterior.summary()
 
 
+def test_what_has_no_entries_is_not_diagnosed():
+    """Such as the parameters of a kernel that has none."""
+    values = np.random.default_rng(0).normal(size=(2, 10))
+    groups = {
+        "posterior": {"a": values[..., None], "none": np.zeros((2, 10, 0))},
+        "sample_stats": {"log_likelihood": values},
+    }
+    posterior = Posterior.build(groups, attrs={"inference": "gibbs"})
+    assert posterior.summary().endswith("over log_likelihood, a")
+
+
 def test_a_save_that_fails_leaves_the_old_file(gibbs, tmp_path, monkeypatch):
     path = gibbs.save(tmp_path / "draws.nc")
     before = path.read_bytes()

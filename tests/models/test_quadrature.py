@@ -1,11 +1,18 @@
 """Integrals over one stick against a fine sum, for tiny and huge counts and variances."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit, log_expit, logit
 
-from polystick.models.quadrature import effective_logit, expected_logistic, log_binomial_evidence
+from polystick.models.quadrature import (
+    effective_logit,
+    expected_logistic,
+    log_binomial_evidence,
+    log_moments,
+)
 
 CASES = [
     (0, 0, 1.0, 2.0),
@@ -57,3 +64,21 @@ def test_far_tails_keep_their_digits():
     """E sigma(psi) and 1 - E sigma(psi) mirror each other, where one of them rounds to 1."""
     np.testing.assert_allclose(effective_logit(60.0, 1.0), -effective_logit(-60.0, 1.0), rtol=1e-12)
     assert effective_logit(60.0, 1.0) == pytest.approx(59.5, rel=1e-6)
+
+
+def test_moments_of_both_sides():
+    mean, variance = np.array([-30.0, -2.0, 0.0, 1.5, 40.0]), np.array([560.0, 0.3, 25.0, 4.0, 1.0])
+    for found, power, yes in zip(log_moments(mean, variance), (1, 1, 2, 2), (1, 0, 1, 0)):
+        exact = [summed(power * yes, power, m, v) for m, v in zip(mean, variance)]
+        np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-9)
+
+
+def test_many_integrals_need_little_room():
+    """Five arrays of the size of what is asked for, not one for each node."""
+    mean = np.zeros(2**17)
+    tracemalloc.start()
+    try:
+        log_binomial_evidence(1.0, 2.0, mean, 1.0)
+        assert tracemalloc.get_traced_memory()[1] < 8 * mean.nbytes
+    finally:
+        tracemalloc.stop()

@@ -144,7 +144,7 @@ class LogisticNormalGP(ProcessBaseline):
         """Yield rows, the number of a state and work(white, predictor, rows, number, n_states) of it."""
         states = list(enumerate(self.posterior_.spread(("white",), n_draws)))
         family, theta = self.model_.family, self.model_.theta
-        size = max(1, _NUMBERS_AT_ONCE // max(_POINTS * len(self.categories_), len(self.inputs_)))
+        size = max(1, _NUMBERS_AT_ONCE // max(_POINTS * len(self.categories_), family.n_crossed))
         with execution_for(self.n_jobs) as execution:
             for start in range(0, len(inputs), size):
                 rows = slice(start, min(start + size, len(inputs)))

@@ -4,6 +4,7 @@
     theta0, bounds, names              the kernel's free parameters: where they start, (p, 2), p names
     at(theta)                          the solver (see `gaussians.process`) at these parameters
     predictor(theta, new_inputs)       its predictor for new inputs
+    n_crossed                          the covariances that each of these has there
     prior_draws(theta, inputs, rng, n) draws of f at any inputs
 
 theta is the logarithm of the parameters, as everywhere in scikit-learn. The solver is chosen by what the
@@ -14,7 +15,6 @@ kernel and the inputs are: "markov" in time, "separable" on a grid, else "dense"
 import math
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,13 +23,13 @@ from scipy.linalg import lapack
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from polystick.covariances.structure import Cells, as_factors, as_series
+from polystick.covariances.structure import Cells, as_factors, as_series, describe
 from polystick.gaussians.markov import Markov
 from polystick.gaussians.process import Dense
 from polystick.gaussians.spectral import Grid, Spectral
 from polystick.validation import check_integer, check_positive
 
-__all__ = ["choose_family"]
+__all__ = ["check_start", "choose_family"]
 
 LARGEST_DENSE = 500  # inputs up to which one factorisation per stick is quick enough
 LARGEST_MATRIX = 20_000  # inputs of a matrix that may be decomposed
@@ -37,6 +37,7 @@ SHORTEST_SERIES = 300  # times from which a chain is worth its overhead
 SMALLEST_GRID = 100  # inputs
 MOST_CELLS = 4  # of a grid, per input, for it to be chosen
 MOST_CELLS_FORCED = 100  # for it to be taken at all
+LOOSEST = 1e-2  # tolerance: coarser draws would pass for draws from another law
 SMALLEST_EIGENVALUE = -1e-8  # of the largest one: rounding makes no smaller ones
 
 
@@ -65,7 +66,7 @@ class _Family(_Holder):
 
     def __post_init__(self, covariance):
         object.__setattr__(self, "kernel", clone(covariance))
-        object.__setattr__(self, "description", _describe(covariance))
+        object.__setattr__(self, "description", describe(covariance))
         self._check()
 
     @cached_property
@@ -84,6 +85,10 @@ class _Family(_Holder):
             if not h.fixed
             for i in range(h.n_elements)
         ]
+
+    @property
+    def n_crossed(self):
+        return len(self.inputs)
 
     def at(self, theta):
         """Return the solver at theta; the last one is kept, for theta often stands still."""
@@ -159,6 +164,10 @@ class SeparableFamily(_Family):
         for size in grid.shape:
             _check_memory(size, "values of a factor")
 
+    @property
+    def n_crossed(self):
+        return self._cells.n_cells
+
     @cached_property
     def _cells(self):
         return Cells.of(as_factors(self.kernel)[1], self.inputs)
@@ -225,18 +234,27 @@ def choose_family(kernel, inputs, solver="auto", tolerance=1e-8, max_iterations=
         )
     if solver not in ("auto", *FAMILIES):
         raise ValueError(f"solver must be 'auto' or one of {', '.join(FAMILIES)}; got {solver!r}")
-    check_positive("tolerance", tolerance)
+    _check_tolerance(tolerance)
     check_integer("max_iterations", max_iterations, at_least=1)
     inputs = np.ascontiguousarray(inputs, dtype=np.float64)
     kernel.diag(inputs[:1])  # a kernel that does not fit the inputs says so here
     name = _suitable(kernel, inputs) if solver == "auto" else solver
     family = FAMILIES[name](kernel, inputs, float(tolerance), int(max_iterations))
-    _check_start(family)
     family.at(family.theta0)
     return family
 
 
-def _check_start(family):
+def _check_tolerance(tolerance):
+    check_positive("tolerance", tolerance)
+    if tolerance > LOOSEST:
+        raise ValueError(
+            f"tolerance must be at most {LOOSEST:g}, the error of a draw in its standard deviations; got "
+            f"{tolerance:g}; 1e-8 is the default"
+        )
+
+
+def check_start(family):
+    """Raise unless the parameters start within their bounds, which matters where they are learned."""
     low, high = family.bounds.T
     outside = np.flatnonzero((family.theta0 < low) | (family.theta0 > high))
     if len(outside):
@@ -323,16 +341,3 @@ def _system_memory():
 def _cgroup_memory(folder="/sys/fs/cgroup"):
     most, current = (int(Path(folder, f"memory.{n}").read_text()) for n in ("max", "current"))
     return most - current
-
-
-def _describe(thing):
-    """Return a kernel, or a parameter of one, as plain values."""
-    if hasattr(thing, "get_params"):
-        parts = sorted(thing.get_params(deep=False).items())
-        return (type(thing).__qualname__, *((name, _describe(value)) for name, value in parts))
-    if isinstance(thing, list | tuple):
-        return tuple(map(_describe, thing))
-    if isinstance(thing, Real):
-        return float(thing)
-    plain = isinstance(thing, str | np.ndarray | None)
-    return thing if plain else getattr(thing, "__qualname__", repr(thing))

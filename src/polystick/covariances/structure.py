@@ -1,6 +1,7 @@
 """What a kernel is at given inputs: a series in time, a product over a grid, or neither."""
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product, Wh
 
 from polystick.covariances import OnColumns, Separable
 
-__all__ = ["Cells", "Series", "as_factors", "as_series"]
+__all__ = ["Cells", "Series", "as_factors", "as_series", "describe"]
 
 
 class Series(NamedTuple):
@@ -42,8 +43,11 @@ def as_series(kernel, n_columns):
         return inner and inner._replace(
             variance=constant * inner.variance, column=int(factor.indices[inner.column])
         )
-    fits = type(factor) is Matern and factor.nu in (0.5, 1.5, 2.5) and n_columns == 1
-    return Series(constant, float(np.squeeze(factor.length_scale)), factor.nu, 0) if fits else None
+    if type(factor) is not Matern or factor.nu not in (0.5, 1.5, 2.5) or n_columns != 1:
+        return None
+    if np.size(factor.length_scale) != 1:  # not of these inputs: whoever calls the kernel will hear
+        return None
+    return Series(constant, float(np.squeeze(factor.length_scale)), factor.nu, 0)
 
 
 def as_factors(kernel):
@@ -86,3 +90,16 @@ class Cells(NamedTuple):
     @property
     def differ(self):
         return len(np.unique(self.flat)) == len(self.flat)
+
+
+def describe(thing):
+    """Return a kernel, or a parameter of one, as plain values."""
+    if hasattr(thing, "get_params"):
+        parts = sorted(thing.get_params(deep=False).items())
+        return (type(thing).__qualname__, *((name, describe(value)) for name, value in parts))
+    if isinstance(thing, list | tuple):
+        return tuple(map(describe, thing))
+    if isinstance(thing, Real):
+        return float(thing)
+    plain = isinstance(thing, str | np.ndarray | None)
+    return thing if plain else getattr(thing, "__qualname__", repr(thing))

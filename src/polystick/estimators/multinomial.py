@@ -9,7 +9,7 @@ from polystick import scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
-from polystick.inference.checkpoint import stored_seed
+from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.models.multinomial import CorrelatedCounts, log_coefficients
@@ -22,7 +22,6 @@ from polystick.validation import (
     check_level,
     check_prior,
     check_running,
-    check_seed,
     warn_user,
 )
 
@@ -111,7 +110,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     def _fit(self, X, resume):
         inference = check_inference(Gibbs() if self.inference is None else self.inference)
         check_running(self.n_jobs, self.progress, self.checkpoint)
-        seed = check_seed(self._seed(resume))
+        seed = seed_for(self, resume)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
         self.categories_ = category_names(X, counts.shape[1])
         model = self._model(counts)
@@ -249,12 +248,6 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             return np.stack(
                 [function(self.model_.log_population(p)) for p in self._parameters(n_draws)]
             )
-
-    def _seed(self, resume):
-        """Take the seed of the run that is resumed, where none was asked for."""
-        if resume and self.random_state is None and self.checkpoint is not None:
-            return stored_seed(self.checkpoint)
-        return self.random_state
 
     def _model(self, counts):
         weights = np.asarray(counts.sum(axis=0)).ravel()

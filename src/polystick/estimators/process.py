@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from polystick import scores
-from polystick.covariances.families import choose_family
+from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
 from polystick.estimators.inputs import merge_inputs
 from polystick.estimators.multinomial import stick_names
@@ -216,7 +216,8 @@ class MultinomialGP(ProcessEstimator):
         States are mapped over threads, for one block of inputs (slice of rows) after another.
         """
         shards = self.model_.shards(self.counts_) if collapsed else None
-        size = max(1, _NUMBERS_AT_ONCE // max(self.counts_.shape))
+        widest = max(self.counts_.shape[1], self.model_.family.n_crossed)
+        size = max(1, _NUMBERS_AT_ONCE // widest)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             for start in range(0, len(inputs), size):
                 rows = slice(start, min(start + size, len(inputs)))
@@ -273,8 +274,11 @@ class MultinomialGP(ProcessEstimator):
         )
         kernel = kernel_for(self.kernel, self.inputs_)
         family = choose_family(kernel, self.inputs_, solver=self.solver, tolerance=self.tolerance)
+        learn = _check_learn(self.learn)
+        if "kernel" in learn:
+            check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
-        return ProcessCounts(family, decomposition, level, _check_learn(self.learn))
+        return ProcessCounts(family, decomposition, level, learn)
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]

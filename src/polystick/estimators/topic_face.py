@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.intervals import interval
-from polystick.inference.checkpoint import stored_seed
+from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.models import folding
@@ -23,7 +23,6 @@ from polystick.validation import (
     check_level,
     check_positive,
     check_running,
-    check_seed,
     warn_user,
 )
 
@@ -73,7 +72,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _fit(self, X, resume, **place):
         inference = self._inference()
-        seed = check_seed(self._seed(resume))
+        seed = seed_for(self, resume)
         counts = self._start(X, inference)
         model = self._make_model(counts, **place)
         self.stream_ = None
@@ -332,12 +331,6 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _coords(self):
         return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
-
-    def _seed(self, resume):
-        """Take the seed of the run that is resumed, where none was asked for."""
-        if resume and self.random_state is None and self.checkpoint is not None:
-            return stored_seed(self.checkpoint)
-        return self.random_state
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -35,11 +35,12 @@ def solve(system, b, limit, max_iterations, start=None):
     found, left = _run(system, b, limit, max_iterations, start)
     if len(left.rows) == 0:
         return found
-    worst = np.max(np.sqrt(left.error / left.limit))
+    with np.errstate(divide="ignore"):  # a tolerance whose square is 0
+        worst = np.max(np.sqrt(left.error / left.limit))
     raise NotConverged(
         f"conjugate gradients must reach their tolerance within {max_iterations} iterations; "
         f"{len(left.rows)} of {len(b)} rows have not, and the worst residual is {worst:.3g} times "
-        "what is allowed; try more max_iterations, a looser tolerance, or solver='dense'"
+        "what is allowed; try a looser tolerance, solver='dense', or more max_iterations (of choose_family)"
     )
 
 

@@ -1,7 +1,9 @@
-"""States in a chain: x_1 ~ N(initial_mean, initial_cov), x_s = A x_{s-1} + b + N(0, Q).
+"""States in a chain: x_1 ~ N(initial_mean, initial_cov), x_s = A x_{s-1} + b + c_s + N(0, Q).
 
 Each step has a dense potential exp(h' x - x' J x / 2), which may be 0: a step at which nothing was
-seen. In the room A, Q and b are the dynamics, their covariance and bias, and Q = R R'.
+seen. In the room A, Q and b are the dynamics, their covariance and bias, Q = R R', and c_s are the
+shifts, what inputs add. Several sequences lie one after the other: number i is the steps
+starts[i]:starts[i + 1]. They share the chain and are independent; without starts all is one.
 """
 
 from dataclasses import dataclass
@@ -11,9 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from polystick.kernels import chain
+from polystick.gaussians import filtering
+from polystick.kernels import chain, sequences
 
-__all__ = ["Chain", "ChainMoments"]
+__all__ = ["Chain", "ChainMoments", "WhiteChain"]
 
 
 class ChainMoments(NamedTuple):
@@ -21,17 +24,8 @@ class ChainMoments(NamedTuple):
 
     mean: np.ndarray  # (S, D)
     cov: np.ndarray  # (S, D, D)
-    cross: np.ndarray  # (S - 1, D, D) Cov(x_{s+1}, x_s)
-    log_normaliser: float
-
-
-class _White(NamedTuple):
-    """The chain of w = R^-1 x, whose noise is standard; w_1 = start + spread N(0, I)."""
-
-    dynamics: np.ndarray  # (D, D)
-    bias: np.ndarray  # (D,)
-    start: np.ndarray  # (D,)
-    spread: np.ndarray  # (D, D)
+    cross: np.ndarray  # Cov(x_{s+1}, x_s) where both are of one sequence: (S - n, D, D)
+    log_normaliser: float | np.ndarray  # (n,) of the sequences where starts were given
 
 
 def _contiguous(*arrays):
@@ -67,10 +61,11 @@ class _Root(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """States x_1 ~ N(initial_mean, initial_cov), x_s = dynamics x_{s-1} + bias + noise.
+    """States x_1 ~ N(initial_mean, initial_cov), x_s = dynamics x_{s-1} + bias + shift_s + noise.
 
     The covariances must be positive definite; the dynamics may be any matrix. A potential is
-    linear h (S, D) and precision J (S, D, D), symmetric and positive semi-definite.
+    linear h (S, D) and precision J (S, D, D), symmetric and positive semi-definite. Shifts (S, D)
+    are added to the states besides the bias, but for the first of each sequence.
     """
 
     initial_mean: np.ndarray  # (D,)
@@ -96,42 +91,124 @@ class Chain:
         return _Root.of(self.dynamics_cov)
 
     @cached_property
-    def _white(self):
+    def white(self):
+        """The same chain for potentials of w = R^-1 x."""
         A, solve = self.dynamics, self._noise_root.solve
-        return _White(
+        return WhiteChain(
+            root=self._noise_root,
             dynamics=A if _is_scalar(A) else solve(A @ self._noise_root.matrix),
             bias=solve(self.bias),
             start=solve(self.initial_mean),
             spread=solve(_Root.of(self.initial_cov).matrix),
         )
 
-    def draw(self, linear, precision, noise):
+    @property
+    def root(self):
+        """R (D, D): a potential on psi = E x + d is one on psi = (E R) w + d."""
+        return self._noise_root.matrix
+
+    def draw(self, linear, precision, noise, *, shifts=None, starts=None):
         """Draw the states (S, D) given the potentials, an affine function of noise (S, D)."""
-        factor, message, _ = self._pass_back(linear, precision)
-        return self._draw_forward(factor, message, noise)
+        white = self._whiten(linear, precision)
+        return self.white.draw_in_place(*white, noise, shifts=shifts, starts=starts)
 
-    def moments(self, linear, precision):
+    def moments(self, linear, precision, *, shifts=None, starts=None):
         """Return the moments of the states given the potentials."""
-        factor, message, log_normaliser = self._pass_back(linear, precision)
-        mean = self._draw_forward(factor, message, np.zeros_like(message))
-        cov, cross = np.empty_like(factor), np.empty_like(factor[1:])
-        chain.moments_forward(self._white.dynamics, self._white.spread, factor, cov, cross)
-        R = self._noise_root.matrix
-        cov, cross = R @ cov @ R.T, R @ cross @ R.T
-        return ChainMoments(mean, 0.5 * (cov + cov.swapaxes(1, 2)), cross, log_normaliser)
+        white = self._whiten(linear, precision)
+        return self.white.moments_in_place(*white, shifts=shifts, starts=starts)
 
-    def _pass_back(self, linear, precision):
+    def filter(self, linear, precision, *, shifts=None, starts=None):
+        """Return the moments of each state given the potentials before its step and up to it."""
+        white = self._whiten(linear, precision)
+        return self.white.filter(*white, shifts=shifts, starts=starts)
+
+    def forecast(self, mean, cov, n_steps, *, shifts=None):
+        """Return the moments (n_steps, D) and (n_steps, D, D) of the states after x ~ N(mean, cov).
+
+        Shifts (n_steps, D) are those of the new steps.
+        """
+        pushes = self._pushes(n_steps, shifts)
+        return filtering.forecast(self.dynamics, self.dynamics_cov, pushes, mean, cov)
+
+    def extend(self, states, noise, *, shifts=None):
+        """Draw the states (n, n_steps, D) after states (n, D), given noise of the same shape."""
+        pushes = self._pushes(noise.shape[1], shifts)
+        return filtering.extend(self.dynamics, self.root, pushes, states, noise)
+
+    def _pushes(self, n_steps, shifts):
+        pushes = np.zeros((n_steps, len(self.dynamics))) if shifts is None else shifts
+        return pushes + self.bias
+
+    def _whiten(self, linear, precision):
         linear, precision = _contiguous(linear, precision)
         message, factor = np.empty_like(linear), np.empty_like(precision)
-        chain.whiten_potentials(self._noise_root.matrix, linear, precision, message, factor)
-        log_normaliser = chain.pass_back_in_place(*self._white, message, factor)
-        return factor, message, log_normaliser
+        chain.whiten_potentials(self.root, linear, precision, message, factor)
+        return message, factor
 
-    def _draw_forward(self, factor, message, noise):
+
+@dataclass(frozen=True, eq=False)
+class WhiteChain:
+    """A chain whose potentials are those of w = root^-1 x, whose noise is standard.
+
+    w_1 = start + spread N(0, I), w_s = dynamics w_{s-1} + bias + root^-1 shift_s + N(0, I). Of a
+    precision the upper triangle is read. States and moments are still those of x.
+    """
+
+    root: _Root
+    dynamics: np.ndarray  # (D, D)
+    bias: np.ndarray  # (D,)
+    start: np.ndarray  # (D,)
+    spread: np.ndarray  # (D, D)
+
+    def draw_in_place(self, linear, precision, noise, *, shifts=None, starts=None):
+        """Draw the states; the potentials, writable and contiguous, are overwritten."""
+        law = self._law(len(linear), shifts, starts)
+        self._pass_back(law, linear, precision)
+        return self._draw_forward(law, precision, linear, noise)
+
+    def moments_in_place(self, linear, precision, *, shifts=None, starts=None):
+        """Return the moments of the states; the potentials are overwritten."""
+        law = self._law(len(linear), shifts, starts)
+        log_normaliser = self._pass_back(law, linear, precision)
+        mean = self._draw_forward(law, precision, linear, np.zeros_like(linear))
+        n_pairs = np.maximum(np.diff(law[-1]) - 1, 0).sum()
+        cov, cross = np.empty_like(precision), np.empty((n_pairs, *precision.shape[1:]))
+        sequences.moments_forward(self.dynamics, self.spread, law[-1], precision, cov, cross)
+        cov, cross = self._covs_of_x(cov), self.root.matrix @ cross @ self.root.matrix.T
+        log = log_normaliser if starts is not None else float(log_normaliser[0])
+        return ChainMoments(mean, cov, cross, log)
+
+    def filter(self, linear, precision, *, shifts=None, starts=None):
+        """Return the moments of each state given the potentials before its step and up to it."""
+        law = self._law(len(linear), shifts, starts)
+        means, covs = np.empty((2, *linear.shape)), np.empty((2, *precision.shape))
+        logs = np.empty(len(linear))
+        sequences.filter_forward(*law, *_contiguous(linear, precision), means, covs, logs)
+        means, covs = means @ self.root.matrix.T, self._covs_of_x(covs)
+        return filtering.Filtered(means[0], covs[0], means[1], covs[1], logs)
+
+    def _law(self, n_steps, shifts, starts):
+        """Return what kernels want to know of the chain: its last entry is where sequences start."""
+        bias = np.tile(self.bias, (n_steps, 1))
+        if shifts is not None and n_steps > 0:
+            bias += self.root.solve(np.asarray(shifts, dtype=np.float64).T).T
+        starts = np.require([0, n_steps] if starts is None else starts, np.int64, ["C", "W"])
+        return self.dynamics, bias, self.start, self.spread, starts
+
+    def _pass_back(self, law, message, factor):
+        log_normaliser = np.empty(len(law[-1]) - 1)
+        sequences.pass_back_in_place(*law, message, factor, log_normaliser)
+        return log_normaliser
+
+    def _draw_forward(self, law, factor, message, noise):
         (noise,) = _contiguous(noise)
         states = np.empty_like(message)
-        chain.draw_forward(*self._white, factor, message, noise, states)
-        return states @ self._noise_root.matrix.T
+        sequences.draw_forward(*law, factor, message, noise, states)
+        return states @ self.root.matrix.T
+
+    def _covs_of_x(self, covs):
+        covs = self.root.matrix @ covs @ self.root.matrix.T
+        return 0.5 * (covs + covs.swapaxes(-1, -2))
 
 
 def _is_scalar(a):

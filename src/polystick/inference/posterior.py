@@ -183,7 +183,7 @@ class Posterior:
         small = {"log_likelihood": self.log_likelihood}
         kept = self.tree.children.get("posterior")
         for name, variable in ({} if kept is None else kept.data_vars).items():
-            if variable[0, 0].size <= _MOST_ENTRIES:
+            if 0 < variable[0, 0].size <= _MOST_ENTRIES:
                 small[name] = variable.values
         tree = self.build({"posterior": small}).to_arviz()
         with np.errstate(invalid="ignore", divide="ignore"):  # draws that never vary give NaN

@@ -2,7 +2,7 @@
 
 The states are whitened, x = root w, so that the chain is
 
-    w_1 = start + spread u,    w_s = dynamics w_{s-1} + bias + e_s,    u, e_s ~ N(0, I),
+    w_1 = start + spread u,    w_s = dynamics w_{s-1} + bias_s + e_s,    u, e_s ~ N(0, I),
 
 and the potential of step s is exp(g' w - w' M w / 2). The potential of step s and the message from
 its future make a pair (g, M) again; given the past, w_s has the precision B = I + M = L L'. The
@@ -12,7 +12,7 @@ the one. So noise as small or as large as you like costs no digits, and no poten
 matrix that is not positive definite leaves NaN.
 
 linear, precision : (S, D), (S, D, D) the potentials
-dynamics, bias    : (D, D), (D,)
+dynamics, bias    : (D, D), (S, D); the first bias is not read
 start, spread     : (D,), (D, D)
 factor            : (S, D, D) of each B the factor L' in the upper triangle and L^-1 below it
 message           : (S, D) of each step the linear term g of w, at the first step of u
@@ -28,7 +28,7 @@ from polystick.kernels import kernel
 
 
 @kernel
-def _add_product_in_place(out, a, b, upper):
+def add_product_in_place(out, a, b, upper):
     """Add a' b to out, or to its upper triangle only; zeros in a cost nothing."""
     d = a.shape[0]
     whole = d - d % 4
@@ -49,7 +49,7 @@ def _add_product_in_place(out, a, b, upper):
 
 
 @kernel
-def _transpose_in_place(a):
+def transpose_in_place(a):
     for i in range(a.shape[0]):
         for j in range(i):
             a[i, j], a[j, i] = a[j, i], a[i, j]
@@ -59,13 +59,13 @@ def _transpose_in_place(a):
 def _sandwich_in_place(out, a, n, product):
     """Add a' n a to the upper triangle of out, for n symmetric; product is scratch."""
     product[:] = 0.0
-    _add_product_in_place(product, a, n, False)
-    _transpose_in_place(product)
-    _add_product_in_place(out, a, product, True)
+    add_product_in_place(product, a, n, False)
+    transpose_in_place(product)
+    add_product_in_place(out, a, product, True)
 
 
 @kernel
-def _multiply(a, x, out):
+def multiply(a, x, out):
     """Write a x into out."""
     for i in range(x.shape[0]):
         total = 0.0
@@ -75,7 +75,7 @@ def _multiply(a, x, out):
 
 
 @kernel
-def _add_transposed_in_place(out, a, x):
+def add_transposed_in_place(out, a, x):
     """Add a' x to out."""
     for i in range(x.shape[0]):
         for j in range(x.shape[0]):
@@ -86,7 +86,7 @@ def _add_transposed_in_place(out, a, x):
 
 
 @kernel
-def _factor_in_place(m, excess):
+def factor_in_place(m, excess):
     """Overwrite M, given in the upper triangle of m, with L' and L^-1; return log|B|."""
     d = m.shape[0]
     log_det, squares = 0.0, 1.0
@@ -166,7 +166,7 @@ def _shrink(m, excess, n):
 
 
 @kernel
-def _solve_half(m, x):
+def solve_half(m, x):
     """Replace x by L^-1 x."""
     d = x.shape[0]
     for i in range(d):
@@ -176,7 +176,7 @@ def _solve_half(m, x):
 
 
 @kernel
-def _solve_other_half(m, x):
+def solve_other_half(m, x):
     """Replace x by L^-T x."""
     for i in range(x.shape[0]):
         weight = x[i]
@@ -206,7 +206,7 @@ def whiten_potentials(root, linear, precision, white_linear, white_precision):
     product = np.empty((d, d))
     for s in range(n_steps):
         white_linear[s] = 0.0
-        _add_transposed_in_place(white_linear[s], root, linear[s])
+        add_transposed_in_place(white_linear[s], root, linear[s])
         white_precision[s] = 0.0
         if _any(precision[s]):
             _sandwich_in_place(white_precision[s], root, precision[s], product)
@@ -238,40 +238,41 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor):
         return 0.0
     log_integral = 0.0
     for s in range(n_steps - 1, 0, -1):
-        log_integral -= 0.5 * _factor_in_place(factor[s], excess)
+        log_integral -= 0.5 * factor_in_place(factor[s], excess)
         _shrink(factor[s], excess, n)
         x[:] = message[s]
-        _solve_half(factor[s], x)
+        solve_half(factor[s], x)
         log_integral += _half_square(x)
-        _solve_other_half(factor[s], x)
-        _multiply(n, bias, drift)
-        for i in range(d):
-            log_integral += bias[i] * (x[i] - 0.5 * drift[i])
-            x[i] -= drift[i]
-        _add_transposed_in_place(message[s - 1], dynamics, x)
+        solve_other_half(factor[s], x)
+        if bias[s].any():
+            multiply(n, bias[s], drift)
+            for i in range(d):
+                log_integral += bias[s, i] * (x[i] - 0.5 * drift[i])
+                x[i] -= drift[i]
+        add_transposed_in_place(message[s - 1], dynamics, x)
         _sandwich_in_place(factor[s - 1], dynamics, n, product)
-    return log_integral + _begin_in_place(start, spread, factor[0], message[0], product, n)
+    return log_integral + begin_in_place(start, spread, factor[0], message[0], product, n)
 
 
 @kernel
-def _begin_in_place(start, spread, m, g, product, n):
+def begin_in_place(start, spread, m, g, product, n):
     """Turn (g, M) of w_1 = start + spread u into the message and the factor of u; return the log."""
     d = g.shape[0]
     n[:] = m
-    _mirror_in_place(n)
+    mirror_in_place(n)
     x, excess = np.empty(d), np.empty(d)
-    _multiply(n, start, x)
+    multiply(n, start, x)
     log_integral = 0.0
     for i in range(d):
         log_integral += start[i] * (g[i] - 0.5 * x[i])
         x[i] = g[i] - x[i]
     g[:] = 0.0
-    _add_transposed_in_place(g, spread, x)
+    add_transposed_in_place(g, spread, x)
     m[:] = 0.0
     _sandwich_in_place(m, spread, n, product)
-    log_integral -= 0.5 * _factor_in_place(m, excess)
+    log_integral -= 0.5 * factor_in_place(m, excess)
     x[:] = g
-    _solve_half(m, x)
+    solve_half(m, x)
     return log_integral + _half_square(x)
 
 
@@ -282,22 +283,21 @@ def _begin_in_place(start, spread, m, g, product, n):
 def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
     """Write the whitened states, an affine function of the noise; zeros give the mean.
 
-    noise  : (S, D) standard normals
-    states : (S, D) out
+    noise, states : (S, D) standard normals; out
     """
     n_steps, d = message.shape
     x, y = np.empty(d), np.empty(d)
     for s in range(n_steps):
         if s > 0:
-            _multiply(dynamics, states[s - 1], x)
+            multiply(dynamics, states[s - 1], x)
         for i in range(d):
-            x[i] = message[s, i] + (x[i] + bias[i] if s > 0 else 0.0)
-        _solve_half(factor[s], x)
+            x[i] = message[s, i] + (x[i] + bias[s, i] if s > 0 else 0.0)
+        solve_half(factor[s], x)
         for i in range(d):
             x[i] += noise[s, i]
-        _solve_other_half(factor[s], x)
+        solve_other_half(factor[s], x)
         if s == 0:
-            _multiply(spread, x, y)
+            multiply(spread, x, y)
             for i in range(d):
                 x[i] = start[i] + y[i]
         states[s] = x
@@ -316,17 +316,17 @@ def moments_forward(dynamics, spread, factor, cov, cross):
         _invert_precision(factor[s], product, given_past)
         if s == 0:
             gain[:] = spread
-            _transpose_in_place(gain)
+            transpose_in_place(gain)
             cov[0] = 0.0
             _sandwich_in_place(cov[0], gain, given_past, product)
         else:
             gain[:] = 0.0
-            _add_product_in_place(gain, dynamics, given_past, False)
+            add_product_in_place(gain, dynamics, given_past, False)
             cov[s] = given_past
             _sandwich_in_place(cov[s], gain, cov[s - 1], product)
-            _transpose_in_place(product)
+            transpose_in_place(product)
             cross[s - 1] = product
-        _mirror_in_place(cov[s])
+        mirror_in_place(cov[s])
 
 
 @kernel
@@ -338,12 +338,12 @@ def _invert_precision(m, half, inverse):
             half[i, j] = m[i, j] if j < i else 0.0
         half[i, i] = 1.0 / m[i, i]
     inverse[:] = 0.0
-    _add_product_in_place(inverse, half, half, True)
-    _mirror_in_place(inverse)
+    add_product_in_place(inverse, half, half, True)
+    mirror_in_place(inverse)
 
 
 @kernel
-def _mirror_in_place(a):
+def mirror_in_place(a):
     """Copy the upper triangle of a to the lower one."""
     for i in range(a.shape[0]):
         for j in range(i):

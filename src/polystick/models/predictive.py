@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.keys import Key
-from polystick.models.quadrature import effective_logit, log_binomial_evidence
+from polystick.models.quadrature import effective_logit, log_binomial_evidence, log_moments
 
 __all__ = [
     "Latent",
@@ -49,9 +49,7 @@ def expected_probabilities(decomposition, latent):
 
 def expected_moments(decomposition, latent):
     """Return E[pi] and E[pi^2], (n, K) each."""
-    powers = np.array([1.0, 1.0, 2.0, 2.0])[:, None, None]
-    sides = np.array([1.0, 0.0, 1.0, 0.0])[:, None, None]
-    yes, no, both_yes, both_no = log_binomial_evidence(powers * sides, powers, *latent)
+    yes, no, both_yes, both_no = log_moments(*latent)
     k, n = yes.shape
     at_nodes, at_categories = np.zeros((k, n)), np.empty((k + 1, n))
     for node, children in enumerate(decomposition.children):  # in preorder: parents first

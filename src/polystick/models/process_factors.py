@@ -1,9 +1,11 @@
 """Mean field for multinomial Gaussian processes.
 
-A stick has q(f) = N(C linear, (C^-1 + diag(weights))^-1), the dual form (Opper and Archambeau 2009): it goes
-along when theta moves, and nothing inverts C. The best weights are E[omega]. Where a solver can treat
-only some weights exactly and cheaply (rank one on a grid), it takes the nearest of those if they raise the
-bound, which so remains a bound. Theta, level and scale have point masses, at their most probable values.
+A stick has q(f) = N(C linear, (C^-1 + diag(weights))^-1), the dual form (Opper and Archambeau 2009): nothing
+inverts C. When theta moves, q(omega) is held fixed and the mean of f follows, for under strong counts it is f
+and not `linear` that the counts hold: else theta could hardly move. The best weights are E[omega]. Where a
+solver can treat only some weights exactly and cheaply (rank one on a grid), it takes the nearest of those if
+they raise the bound, which so remains a bound. Theta, level and scale have point masses, at their most
+probable values.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from scipy.optimize import minimize
 from polystick import augmentation
 
 MOST_STEPS = 4  # of the search for theta in one sweep
+KNOWN = ("linear", "weights", "level", "scale")  # for sure, of what is described
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class RowFactors(NamedTuple):
 
     linear: np.ndarray  # (r, M)
     weights: np.ndarray  # (r, M)
+    omega: np.ndarray  # (r, M) of q(omega), which is the best one for the others
     level: np.ndarray  # (r,)
     scale: np.ndarray  # (r,)
 
@@ -64,25 +68,31 @@ class VariationalProcess:
         level, scale = self.level[shard.rows.astype(int)], np.ones(len(shard.rows))
         tilt = np.abs(np.broadcast_to(level[:, None], shard.trials.shape))
         omega = augmentation.expected_potential(shard.splits, tilt).omega
-        return RowFactors(np.zeros(omega.shape), prior.weights(omega), level, scale)
+        return RowFactors(np.zeros(omega.shape), prior.weights(omega), omega, level, scale)
 
     def update_rows(self, prior, shard, rows, key):
-        """q(omega), then q(f), then level and scale."""
-        dual = prior.dual(rows.linear, rows.weights)
-        kappa, omega = self._expected_potential(shard, rows, dual)
-        level, scale = rows.level[:, None], rows.scale[:, None]
-        kappa, omega = scale * (kappa - omega * level), scale**2 * omega
-        linear = kappa - omega * prior.mean(augmentation.Potential(kappa, omega))
-        rows, dual = self._best_weights(prior, shard, rows._replace(linear=linear), omega)
+        """q(f), then level and scale, then q(omega)."""
+        rows = self._follow(prior, shard, rows)
+        rows, dual = self._best_weights(prior, shard, rows)
         rows = self._best_levels(shard, rows, dual)
+        rows = rows._replace(omega=self._expected_potential(shard, rows, dual).omega)
         value = self._bounds(shard, rows, dual).sum() + shard.log_coefficient
         return rows, ExpectedStatistics(((shard, rows),), value)
+
+    def _follow(self, prior, shard, rows):
+        """Take the best mean of f under a prior, given q(omega)."""
+        level, scale = rows.level[:, None], rows.scale[:, None]
+        kappa = scale * (augmentation.kappa(shard.splits) - rows.omega * level)
+        omega = scale**2 * rows.omega
+        mean = prior.mean(augmentation.Potential(kappa, omega))
+        return rows._replace(linear=kappa - omega * mean)
 
     def _expected_potential(self, shard, rows, dual):
         return augmentation.expected_potential(shard.splits, np.sqrt(_moments(rows, dual)[1]))
 
-    def _best_weights(self, prior, shard, rows, omega):
-        """Take the weights nearest to omega for the sticks whose bound they raise."""
+    def _best_weights(self, prior, shard, rows):
+        """Take the weights nearest to omega, that of f, for the sticks whose bound they raise."""
+        omega = np.square(rows.scale[:, None]) * rows.omega
         new = rows._replace(weights=prior.weights(omega))
         dual = prior.dual(new.linear, new.weights)
         if new.weights is omega:
@@ -124,16 +134,13 @@ class VariationalProcess:
         return -0.5 * (np.square(away) + np.square((rows.scale - 1.0) / self.scale_sd))
 
     def update_factor(self, factor, statistics):
-        """Move theta to where the bound is higher, the dual form of the sticks held fixed."""
+        """Move theta to where the bound is higher, q(omega) and the weights of the sticks held fixed."""
         if not self.learns_kernel:
             return factor
 
         def loss(theta):
             solver = self.family.at(theta)
-            found = [
-                self._bounds(shard, rows, solver.dual(rows.linear, rows.weights)).sum()
-                for shard, rows in statistics.blocks
-            ]
+            found = [self._bound_at(solver, *block) for block in statistics.blocks]
             return -sum(found) - self.log_prior(theta)
 
         found = minimize(
@@ -145,6 +152,10 @@ class VariationalProcess:
         )
         return KernelFactor(found.x) if found.fun < loss(factor.theta) else factor
 
+    def _bound_at(self, solver, shard, rows):
+        rows = self._follow(solver, shard, rows)
+        return self._bounds(shard, rows, solver.dual(rows.linear, rows.weights)).sum()
+
     def elbo(self, factor, statistics):
         return statistics.value + (self.log_prior(factor.theta) if self.learns_kernel else 0.0)
 
@@ -153,10 +164,11 @@ class VariationalProcess:
 
     def draw_described_rows(self, prior, shard, rows):
         """Return two values of psi with the moments of q, and what is known for sure."""
+        rows = self._follow(prior, shard, rows)
         dual = prior.dual(rows.linear, rows.weights)
         mean = rows.level[:, None] + rows.scale[:, None] * dual.mean
         sd = np.abs(rows.scale[:, None]) * np.sqrt(dual.variance)
-        known = {name: value[None] for name, value in rows._asdict().items()}
+        known = {name: getattr(rows, name)[None] for name in KNOWN}
         return {"psi": np.stack([mean - sd, mean + sd]), **known}
 
     def latent_of_factor(self, factor, predictor):
