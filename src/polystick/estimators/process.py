@@ -43,12 +43,17 @@ class MultinomialGP(ProcessEstimator):
         one half for each split, or given for each split of the decomposition.
     learn : tuple with any of "kernel", "level" and "scale"
         What is learned beside the functions: the free hyperparameters of the kernel, whose prior is
-        log-normal about those given; a mean of each split, about `mean`; a factor of each split, about 1.
+        log-normal about those given, within their bounds; a mean of each split, about `mean` with standard
+        deviation 1; a factor of each split, about 1 with 0.5.
+    prior_sd : float
+        Standard deviation of the logarithms of the kernel's hyperparameters in their prior.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits; see `CorrelatedMultinomial`.
     solver : "auto", "dense", "separable", "unstructured" or "markov"
         How Gaussians are solved: exact matrices, a grid of a product kernel, the eigenbasis of any kernel,
-        or a state space over time. "auto" chooses by kernel and inputs; `solver_` says which.
+        or a state space over time. "auto" chooses by kernel and inputs; `solver_` says which. Mean field with
+        "separable" takes variances whose weights are a product over the factors: poor where single cells of
+        the grid have a thousand times the counts of others.
     tolerance : float
         Relative residual of solvers that iterate.
     inference : Gibbs, MeanField or None
@@ -93,12 +98,13 @@ class MultinomialGP(ProcessEstimator):
     (2, 3)
     """
 
-    def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), decomposition="frequency",
-                 solver="auto", tolerance=1e-8, inference=None, random_state=None, n_jobs=None,
-                 progress=False, checkpoint=None):  # fmt: skip
+    def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
+                 decomposition="frequency", solver="auto", tolerance=1e-8, inference=None,
+                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.learn = learn
+        self.prior_sd = prior_sd
         self.decomposition = decomposition
         self.solver = solver
         self.tolerance = tolerance
@@ -265,7 +271,8 @@ class MultinomialGP(ProcessEstimator):
         return inference
 
     def _make_model(self):
-        check_positive("tolerance", self.tolerance)
+        for name in ("tolerance", "prior_sd"):
+            check_positive(name, getattr(self, name))
         decomposition = decompose(
             self.decomposition,
             n_categories=self.counts_.shape[1],
@@ -278,7 +285,7 @@ class MultinomialGP(ProcessEstimator):
         if "kernel" in learn:
             check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
-        return ProcessCounts(family, decomposition, level, learn)
+        return ProcessCounts(family, decomposition, level, learn, float(self.prior_sd))
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
