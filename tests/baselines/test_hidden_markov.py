@@ -138,7 +138,7 @@ APART = ([3.0, 1.0], [[4.0, 2.0], [5.0, 1.0]], [[8.0, 2.0, 1.0], [1.0, 2.0, 8.0]
 
 
 def sbc(model, n_simulations, rng, n_draws=49):
-    totals, found = [np.full(15, 2), np.full(15, 2), np.array([3, 0, 1])], []
+    totals, found = [np.full(60, 2), np.full(60, 2), np.array([3, 0, 1])], []
     for seed in range(n_simulations):
         parameters, _, counts = HiddenMarkov(2, 3, *APART).simulate(totals, rng)
         gibbs = Gibbs(n_draws, n_burn=50, thin=5, n_chains=1)
@@ -159,9 +159,9 @@ def test_sbc(rng):
 
 @pytest.mark.slow
 @needs_jit
-@pytest.mark.parametrize("wrong", [Backwards, TwiceCounted])
-def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
-    p = sbc(wrong(2, 3, *APART), 300, rng)
+def test_sbc_rejects_a_sabotaged_sweep(rng):
+    """Not one that goes backwards: two states leave each other equally often, so it hardly matters."""
+    p = sbc(TwiceCounted(2, 3, *APART), 300, rng)
     assert p.min() < 1e-4, p
 
 
