@@ -92,7 +92,7 @@ def category_map(places, probability, sizes=None, *, names=None, label="probabil
     low, high = (values.min(), values.max()) if limits is None else limits
     shape = 1 / np.cos(np.radians(at[:, 1].min() / 2 + at[:, 1].max() / 2)) if geographic else None
     if ax is None:
-        _, ax = plt.subplots(figsize=(8, _height(at, shape)), layout="constrained")
+        _, ax = plt.subplots(figsize=(8, _height(at, shape)), layout="compressed")
     looks = {"cmap": "viridis", "vmin": 100 * low, "vmax": 100 * high}
     # small dots on large ones, so that none is hidden
     order = np.argsort(-areas, kind="stable")
