@@ -159,7 +159,7 @@ def test_a_wrong_sweep_is_caught(twin, rng):
 
 def rank_pvalues(model, inferring, n_simulations, rng, n_draws=19):
     """Return p-values of the ranks of what `model` simulates among the draws that `inferring` makes."""
-    gibbs, found = Gibbs(n_draws, 50, thin=25, n_chains=1, keep=("psi", "level", "scale")), []
+    gibbs, found = Gibbs(n_draws, 40, thin=15, n_chains=1, keep=("psi", "level", "scale")), []
     for i in range(n_simulations):
         parameters, rows, counts = model.simulate(TOTALS, rng)
         posterior = gibbs.run(inferring, inferring.shards(counts), seed=i)
@@ -176,15 +176,14 @@ def rank_pvalues(model, inferring, n_simulations, rng, n_draws=19):
 @pytest.mark.parametrize("name", ["dense", "separable"])
 def test_calibration(name, rng):
     model = MODELS[name]()
-    assert rank_pvalues(model, model, 120, rng).min() > 1e-4
+    assert rank_pvalues(model, model, 100, rng).min() > 1e-4
 
 
 @pytest.mark.slow
 @needs_jit
-@pytest.mark.parametrize("twin", [FlatKernel, TimidLevels])
-def test_a_wrong_sweep_is_not_calibrated(twin, rng):
+def test_a_wrong_sweep_is_not_calibrated(rng):
     right = line_model("dense")
-    assert rank_pvalues(right, sabotaged(right, twin), 120, rng).min() < 1e-4
+    assert rank_pvalues(right, sabotaged(right, TimidLevels), 100, rng).min() < 1e-4
 
 
 # parts
