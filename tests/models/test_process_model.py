@@ -1,6 +1,6 @@
 """Multinomial Gaussian processes: the sweep is right, the bound is a bound, and errors would be caught."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numba
@@ -19,7 +19,7 @@ from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
-from polystick.models.process import ProcessCounts, Rows
+from polystick.models.process import ProcessCounts
 from polystick.models.slices import slice_sweep
 from statistics_tools import MAX_Z, standard_error, z_scores
 
@@ -383,8 +383,3 @@ def test_far_away_is_the_prior(rng):
     mean, variance = model.latent_of_factor(factor, predictor)
     np.testing.assert_allclose(mean[:, 0], model.level, atol=1e-8)
     np.testing.assert_allclose(variance, 1.5, rtol=1e-8)
-
-
-def test_rows_are_described_as_they_are():
-    rows = Rows(*np.arange(4.0).reshape(4, 1))
-    assert replace(line_model("dense")).describe_rows(None, rows) == rows._asdict()

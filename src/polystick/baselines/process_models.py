@@ -67,19 +67,9 @@ class LogisticNormalGP(ProcessBaseline):
         inference, seed = self._check_inference(), seed_for(self, resume)
         check_positive("tolerance", self.tolerance)
         model = self._make_model()
-        self.posterior_ = inference.run(
-            model,
-            model.shards(self.counts_),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords={"category": [str(name) for name in self.categories_]},
-        )
-        self.model_, self.seed_ = model, seed
-        self.kernel_, self.solver_ = model.family.kernel, model.family.solver_name
-        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+        coords = {"category": [str(name) for name in self.categories_]}
+        self._run(inference, model, seed, resume, coords)
+        self.kernel_ = model.family.kernel
 
     def _check_inference(self):
         inference = self.inference

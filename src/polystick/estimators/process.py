@@ -117,21 +117,10 @@ class MultinomialGP(ProcessEstimator):
     def _learn(self, resume):
         inference, seed = self._check_inference(), seed_for(self, resume)
         model = self._make_model()
-        self.posterior_ = inference.run(
-            model,
-            model.shards(self.counts_),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords=self._coords(model),
-        )
-        self.inference_, self.model_, self.seed_ = inference, model, seed
-        self.decomposition_, self.solver_ = model.decomposition, model.family.solver_name
+        self._run(inference, model, seed, resume, self._coords(model))
+        self.inference_, self.decomposition_ = inference, model.decomposition
         theta = self.posterior_.flat("theta").mean(axis=0)
         self.kernel_ = model.family.kernel.clone_with_theta(theta)
-        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
 
     # new inputs
 

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.inputs import Categories, check_inputs, check_table, merge
+from polystick.inference.execution import execution_for
 from polystick.validation import all_or_nothing, check_integer, check_running
 
 
@@ -44,6 +45,21 @@ class ProcessEstimator(BaseEstimator):
 
     def _learn(self, resume):
         raise NotImplementedError
+
+    def _run(self, inference, model, seed, resume, coords):
+        """Run a model on the counts of the fit."""
+        self.posterior_ = inference.run(
+            model,
+            model.shards(self.counts_),
+            seed=seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=resume,
+            coords=coords,
+        )
+        self.model_, self.seed_, self.solver_ = model, seed, model.family.solver_name
+        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
 
     def _needs_whole_counts(self):
         return True

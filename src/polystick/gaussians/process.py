@@ -36,7 +36,16 @@ from scipy.linalg import lapack
 
 from polystick.gaussians.surrogate import Spectrum
 
-__all__ = ["Dense", "DensePredictor", "Drawn", "Dual", "Eigenbasis", "NotConverged", "shrink"]
+__all__ = [
+    "Dense",
+    "DensePredictor",
+    "Drawn",
+    "Dual",
+    "Eigenbasis",
+    "NotConverged",
+    "OfMatrix",
+    "shrink",
+]
 
 DROPPED = 1e-13  # of the largest eigenvalue: below it there is rounding and nothing else
 
@@ -120,11 +129,10 @@ def shrink(cov, omega, cross, variance):
     return np.maximum(variance - explained, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Dense:
-    """Any covariance, by one Cholesky factor of B = I + S C S for each row."""
+class OfMatrix:
+    """The sizes of a solver that holds its whole covariance (M, M)."""
 
-    cov: np.ndarray  # (M, M)
+    cov: np.ndarray
 
     @property
     def size(self):
@@ -137,6 +145,13 @@ class Dense:
     @property
     def noise_size(self):
         return 2 * len(self.cov)
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(OfMatrix):
+    """Any covariance, by one Cholesky factor of B = I + S C S for each row."""
+
+    cov: np.ndarray  # (M, M)
 
     @cached_property
     def basis(self):

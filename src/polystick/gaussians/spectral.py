@@ -27,7 +27,7 @@ import numpy as np
 
 from polystick.gaussians import conjugate_gradients, kronecker
 from polystick.gaussians.kronecker import Rotation, System
-from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis
+from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis, OfMatrix
 from polystick.gaussians.spectral_prediction import SpectralPredictor, UnstructuredPredictor
 from polystick.gaussians.surrogate import Spectrum
 
@@ -255,7 +255,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Spectral:
+class Spectral(OfMatrix):
     """Any covariance, in its eigenbasis: one eigenproblem, then no more factors.
 
     The rows of a batch share matrix products, so their last bits depend on the batch.
@@ -264,18 +264,6 @@ class Spectral:
     cov: np.ndarray  # (M, M)
     tolerance: float = 1e-8
     max_iterations: int = 1000
-
-    @property
-    def size(self):
-        return len(self.cov)
-
-    @property
-    def n_white(self):
-        return len(self.cov)
-
-    @property
-    def noise_size(self):
-        return 2 * len(self.cov)
 
     @cached_property
     def grid(self):
