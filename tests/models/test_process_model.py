@@ -1,6 +1,6 @@
 """Multinomial Gaussian processes: the sweep is right, the bound is a bound, and errors would be caught."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 
 import numba
