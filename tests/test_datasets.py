@@ -1,5 +1,6 @@
-"""The bundled data, and the program that made the counts of words."""
+"""The bundled data, the program that made the counts of words, and the examples of all loaders."""
 
+import doctest
 import importlib.util
 import os
 import zipfile
@@ -14,6 +15,7 @@ from polystick import datasets
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "tools" / "make_state_of_the_union.py"
 DATA = os.environ.get("POLYSTICK_DATA")
+BUNDLED = {"load_names", "load_state_centres", "load_state_of_the_union"}
 
 
 def load_program():
@@ -98,6 +100,29 @@ def test_the_bundled_counts_are_those_of_the_program():
         assert set(stored) == set(made)
         for name, values in made.items():
             np.testing.assert_array_equal(stored[name], values)
+
+
+def test_every_state_has_a_centre():
+    centres = datasets.load_state_centres()
+    states = datasets.load_names(years=[2000]).loc[2000].index
+    assert centres.index.tolist() == states.tolist()
+    assert centres.columns.tolist() == ["latitude", "longitude"]
+    inside = centres.drop(["AK", "HI"])
+    assert inside["latitude"].between(25, 49).all()
+    assert inside["longitude"].between(-125, -67).all()
+    north, west = centres["latitude"].idxmax(), centres["longitude"].idxmin()
+    assert (north, west) == ("AK", "HI")
+    assert inside["longitude"].idxmax() == "ME"
+
+
+def test_examples_of_the_loaders():
+    failed = 0
+    for name in datasets.__all__:
+        if DATA or name in BUNDLED:
+            (example,) = doctest.DocTestFinder().find(getattr(datasets, name), name)
+            assert len(example.examples) >= 2
+            failed += doctest.DocTestRunner().run(example).failed
+    assert failed == 0
 
 
 def test_bundled_files_are_small_and_hold_nothing_but_arrays():

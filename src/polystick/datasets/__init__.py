@@ -1,4 +1,4 @@
-"""Data to try things on."""
+"""Data to try things on: some are bundled, the others are downloaded or read from POLYSTICK_DATA."""
 
 from importlib import resources
 from typing import NamedTuple
@@ -6,6 +6,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import scipy.sparse
+
+from polystick.datasets.corpora import load_20newsgroups, load_ap, load_ap_sequences
+from polystick.datasets.strings import load_alice, load_dna
+
+__all__ = [
+    "load_20newsgroups",
+    "load_alice",
+    "load_ap",
+    "load_ap_sequences",
+    "load_dna",
+    "load_names",
+    "load_state_centres",
+    "load_state_of_the_union",
+]
 
 
 class Addresses(NamedTuple):
@@ -31,6 +45,12 @@ def load_names(sex="M", *, n_names=200, years=None):
     Returns
     -------
     DataFrame of counts, with rows (year, state) and a column for each name
+
+    Examples
+    --------
+    >>> from polystick import datasets
+    >>> datasets.load_names("M", n_names=3, years=[2013]).loc[(2013, "NY")].tolist()
+    [1230, 949, 883]
     """
     if sex not in ("M", "F"):
         raise ValueError(f'sex must be "M" or "F"; got {sex!r}')
@@ -50,6 +70,26 @@ def load_names(sex="M", *, n_names=200, years=None):
     return pd.DataFrame(rows.astype(np.int64), index=index, columns=names[:n_names])
 
 
+def load_state_centres():
+    """Load the approximate centres of the 50 states and the District of Columbia.
+
+    Those of the 48 contiguous states are R's ``state.center``. R draws Alaska and Hawaii near
+    California and has no DC; these three are rounded values of our own.
+
+    Returns
+    -------
+    DataFrame with rows state (as in load_names) and columns latitude and longitude, in degrees
+
+    Examples
+    --------
+    >>> from polystick import datasets
+    >>> datasets.load_state_centres().loc["NY"].tolist()
+    [43.1361, -75.1449]
+    """
+    with resources.files(__name__).joinpath("state_centres.csv").open("rb") as file:
+        return pd.read_csv(file, index_col="state")
+
+
 def load_state_of_the_union():
     """Load counts of words in the State of the Union addresses, 1790-2021.
 
@@ -61,6 +101,13 @@ def load_state_of_the_union():
     -------
     Addresses (counts, words, years, presidents)
         counts is a CSR array (4485, 5000); the others are arrays of what its columns and rows are.
+
+    Examples
+    --------
+    >>> from polystick import datasets
+    >>> addresses = datasets.load_state_of_the_union()
+    >>> addresses.counts.shape, addresses.words[:3].tolist()
+    ((4485, 5000), ['government', 'states', 'congress'])
     """
     stored = _stored("state_of_the_union.npz")
     words, passages = stored["words"], stored["passages"]
