@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+import polystick
+
 SOURCE = Path(__file__).parents[1] / "src" / "polystick"
 FILES = sorted(SOURCE.rglob("*.py"))
+PUBLIC = {*polystick.__all__, "__version__"}
 
 MAY_IMPORT = {
     "kernels": set(),
@@ -39,6 +42,7 @@ MAY_IMPORT = {
         "alignment",
         "coherence",
         "conjugate",
+        "conjugate_dynamics",
         "covariances",
         "decomposition",
         "inference",
@@ -50,6 +54,7 @@ MAY_IMPORT = {
         "alignment",
         "augmentation",
         "conjugate",
+        "conjugate_dynamics",
         "covariances",
         "decomposition",
         "estimators",
@@ -66,7 +71,9 @@ MAY_IMPORT = {
     "layout": set(),
     "plots": {"layout"},
     # the porch: public names only
-    "demo": {"CorrelatedMultinomial", "Gibbs", "datasets", "plots"},
+    "paper": {*PUBLIC, "baselines", "scores"},
+    "commands": {*PUBLIC, "demo", "paper"},
+    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
     "cli": {"demo"},
 }
 

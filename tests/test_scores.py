@@ -268,3 +268,44 @@ def test_bootstrap_takes_counts_and_leaves_empty_documents_out():
         scores.bootstrap_difference(a, b[:-1], counts)
     with pytest.raises(ValueError, match="must have tokens; got none"):
         scores.bootstrap_difference(a[3:4], b[3:4], counts[3:4])
+
+
+# sequences
+
+
+def test_held_out_steps_of_sequences():
+    rng = np.random.default_rng(6)
+    values, starts = np.log(rng.uniform(0.1, 0.9, (3, 9))), np.array([0, 4, 4, 9])
+    ahead = np.log(np.exp(values).mean(axis=0))
+    found = scores.held_out_steps(values, starts, [1, 0, 3])
+    np.testing.assert_allclose(found, [ahead[1:4].sum(), 0.0, ahead[7:].sum()])
+    np.testing.assert_allclose(
+        scores.held_out_steps(values, starts), [ahead[:4].sum(), 0.0, ahead[4:].sum()]
+    )
+    joint = scores.held_out_steps(values, starts, [1, 0, 3], joint=True)
+    products = [np.exp(values[:, part].sum(axis=1)).mean() for part in (slice(1, 4), slice(7, 9))]
+    np.testing.assert_allclose(joint, [np.log(products[0]), 0.0, np.log(products[1])], atol=1e-12)
+    assert (np.abs(joint - found)[[0, 2]] > 1e-3).all()  # states differ, so the two do
+
+
+def test_held_out_steps_where_both_scores_are_the_same():
+    rng = np.random.default_rng(7)
+    values, starts = rng.normal(size=(5, 6)), [0, 3, 6]
+    for states, n_seen in ((values, 2), (values[:1], 0)):  # one step left, or one state
+        ahead = scores.held_out_steps(states, starts, n_seen)
+        joint = scores.held_out_steps(states, starts, n_seen, joint=True)
+        np.testing.assert_allclose(ahead, joint)
+    for joint in (False, True):
+        assert not scores.held_out_steps(values, starts, 3, joint=joint).any()
+        far = scores.held_out_steps(values - 1e4, starts, joint=joint)  # no underflow
+        np.testing.assert_allclose(far, scores.held_out_steps(values, starts, joint=joint) - 3e4)
+
+
+def test_what_could_not_come_before_the_held_out_steps_does_not_matter():
+    values = np.array([[-np.inf, -1.0, -2.0], [-1.0, -1.0, -2.0]])
+    for joint in (False, True):
+        assert scores.held_out_steps(values, [0, 3], 1, joint=joint) == pytest.approx(-3.0)
+    with pytest.raises(ValueError, match=r"\(n_states, 3\).*got shape \(2, 2\)"):
+        scores.held_out_steps(values[:, :2], [0, 3])
+    with pytest.raises(ValueError, match="put a single state in a list"):
+        scores.held_out_steps(values[0], [0, 3])

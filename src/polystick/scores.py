@@ -14,6 +14,7 @@ __all__ = [
     "completion",
     "effective_draws",
     "expected_log_score",
+    "held_out_steps",
     "log_coefficients",
     "log_mean_exp",
     "per_count",
@@ -82,6 +83,42 @@ def expected_log_score(probabilities, counts):
     with np.errstate(divide="ignore"):  # what came though it could not: -inf
         logs = np.log(probabilities[rows, counts.indices])
     return per_count(counts.data * logs, counts)
+
+
+def held_out_steps(values, starts, n_seen=0, *, joint=False):
+    """Return the log probability (n,) of the held-out steps of each sequence, averaged over states.
+
+    The one estimator for all models of sequences. States of the parameters are averaged over, not
+    weighed anew by the steps that were seen.
+
+    Parameters
+    ----------
+    values : (n_states, steps)
+        log p(x_t | before, state) of the steps of all sequences, one after another
+    starts : (n + 1,) int
+        sequence i has the steps starts[i] up to starts[i + 1]
+    n_seen : int or (n,)
+        how many first steps of a sequence are given; the others are held out
+    joint : bool
+        Whether to average the probability of all held-out steps of a sequence at once, or else that
+        of each step given those before: one step ahead. The former is ruled by the best states, so
+        it needs more of them.
+    """
+    values, starts = np.asarray(values, float), np.asarray(starts)
+    if values.ndim != 2 or values.shape[1] != starts[-1]:
+        raise ValueError(
+            f"values must be (n_states, {starts[-1]}), for so many steps the sequences have; got "
+            f"shape {values.shape}: put a single state in a list"
+        )
+    sequence = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    first = starts[:-1] + n_seen
+    held_out = np.arange(values.shape[1]) >= first[sequence]
+    if not joint:
+        steps = log_mean_exp(values[:, held_out], axis=0)
+        return np.bincount(sequence[held_out], steps, minlength=len(first))
+    kept = np.where(held_out, values, 0.0)
+    sums = [np.bincount(sequence, row, minlength=len(first)) for row in kept]
+    return log_mean_exp(np.array(sums), axis=0)
 
 
 def perplexity(log_likelihoods, counts):

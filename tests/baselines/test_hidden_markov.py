@@ -10,11 +10,11 @@ from scipy import stats
 
 import naive_hidden_markov as naive
 from joint import first_and_second, geweke_z, ranks, uniform_pvalues
-from polystick.baselines import sequence_blocks
 from polystick.baselines.hidden_markov import HiddenMarkov, Parameters, Rows
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
+from polystick.models import sequence_blocks
 from statistics_tools import MAX_Z
 
 PLAIN = bool(numba.config.DISABLE_JIT)

@@ -18,9 +18,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polystick.alignment import align
-from polystick.baselines import sequence_blocks
+from polystick.baselines.sequence_predictors import HiddenMarkovPredictor
 from polystick.kernels import gammas, hidden_markov
 from polystick.kernels.hidden_markov import LEAST
+from polystick.models import sequence_blocks
 
 
 class Parameters(NamedTuple):
@@ -94,9 +95,13 @@ class HiddenMarkov:
             *(rng.dirichlet(row) for row in self._concentrations[:1]),
             *(np.stack([rng.dirichlet(row) for row in c]) for c in self._concentrations[1:]),
         )
+        return parameters, *self.simulate_sequences(parameters, totals, rng)
+
+    def simulate_sequences(self, parameters, totals, rng):
+        """Draw (rows, sequences) given parameters."""
         states = [self._simulate_states(parameters, len(total), rng) for total in totals]
         rows = Rows(np.concatenate([np.zeros(0, np.int32), *states]))
-        return parameters, rows, self.simulate_counts(parameters, rows, totals, rng)
+        return rows, self.simulate_counts(parameters, rows, totals, rng)
 
     def _simulate_states(self, parameters, n_steps, rng):
         states, law = np.empty(n_steps, dtype=np.int32), parameters.initial
@@ -143,7 +148,7 @@ class HiddenMarkov:
 
     def draw_rows(self, prior, shard, rows, key):
         """All states of a sequence | what was seen."""
-        table, tops = self._table(prior, shard)
+        table, tops = self.weights(prior, shard)
         states = np.empty(shard.n_steps, dtype=np.int32)
         value = hidden_markov.draw_states(
             key.at("states"), shard.rows, shard.starts, shard.lookups, table,
@@ -152,7 +157,7 @@ class HiddenMarkov:
         value += shard.log_coefficient + np.sum(tops)
         return Rows(states), self._count(shard, states, value)
 
-    def _table(self, prior, shard):
+    def weights(self, prior, shard):
         """Return weights (m, S) to look up, and the logarithms of factors taken out of steps."""
         if shard.is_single:
             return prior.emission, 0.0
@@ -207,7 +212,7 @@ class HiddenMarkov:
 
         The values of the last steps of a sequence add up to log p(these | all before).
         """
-        table, tops = self._table(prior, shard)
+        table, tops = self.weights(prior, shard)
         predicted, values = np.empty((shard.n_steps, self.n_states)), np.empty(shard.n_steps)
         after = np.empty((len(shard.rows), self.n_states))
         hidden_markov.filter_sequences(
@@ -226,6 +231,10 @@ class HiddenMarkov:
         for _ in range(n_steps - 1):
             ahead.append(ahead[-1] @ prior.transition)
         return self.probabilities(prior, np.stack(ahead, axis=1))
+
+    def predictor(self, described):
+        """Return what predicts with one draw of the parameters."""
+        return HiddenMarkovPredictor(self, Parameters(**described))
 
 
 def draw_dirichlet(concentration, bits):

@@ -20,8 +20,9 @@ import numpy as np
 import scipy.sparse
 from scipy.special import softmax
 
-from polystick.baselines import sequence_blocks
+from polystick.baselines.sequence_predictors import LogisticNormalPredictor
 from polystick.kernels import emission_slice, particle_gibbs
+from polystick.models import sequence_blocks
 
 STEPS_PER_BLOCK = 256  # a step costs more here than a thread's hand-over
 FIRST_DYNAMICS = 0.5  # times the identity
@@ -123,9 +124,13 @@ class LogisticNormalDynamics:
         A, Q = self.dynamics_prior.draw(rng)
         noise = rng.standard_normal((self.n_categories, self.n_dims + 1)) * self._scales
         parameters = self._parameters(A, Q, noise, 1.0, 1.0)
+        return parameters, *self.simulate_sequences(parameters, totals, rng)
+
+    def simulate_sequences(self, parameters, totals, rng):
+        """Draw (rows, sequences) given parameters."""
         states = [self._simulate_states(parameters, len(total), rng) for total in totals]
         rows = Rows(np.concatenate(states))
-        return parameters, rows, self.simulate_counts(parameters, rows, totals, rng)
+        return rows, self.simulate_counts(parameters, rows, totals, rng)
 
     def _simulate_states(self, parameters, n_steps, rng):
         states = np.empty((n_steps, self.n_dims))
@@ -262,6 +267,10 @@ class LogisticNormalDynamics:
         """Return the mean over the last axis of pi (..., K), of whitened particles (..., D, N)."""
         states = np.moveaxis(particles, -1, -2)
         return self.probabilities(prior.emission, prior.bias, states).mean(axis=-2)
+
+    def predictor(self, described):
+        """Return what predicts with one draw of the parameters."""
+        return LogisticNormalPredictor(self, Parameters(**described))
 
 
 def _cells(shard):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from polystick.gaussians import filtering
-from polystick.kernels import chain, sequences
+from polystick.kernels import chain, sequences, simd
 
 __all__ = ["Chain", "ChainMoments", "WhiteChain"]
 
@@ -195,9 +195,15 @@ class WhiteChain:
         starts = np.require([0, n_steps] if starts is None else starts, np.int64, ["C", "W"])
         return self.dynamics, bias, self.start, self.spread, starts
 
+    @cached_property
+    def _is_tiled(self):
+        """Whether vectors are faster than loops, which skip the zeros of a random walk."""
+        n_dims, n_entries = len(self.dynamics), np.count_nonzero(self.dynamics)
+        return simd.ENABLED and n_dims > simd.WIDTH and 2 * n_entries > n_dims**2
+
     def _pass_back(self, law, message, factor):
         log_normaliser = np.empty(len(law[-1]) - 1)
-        sequences.pass_back_in_place(*law, message, factor, log_normaliser)
+        sequences.pass_back_in_place(*law, message, factor, log_normaliser, self._is_tiled)
         return log_normaliser
 
     def _draw_forward(self, law, factor, message, noise):

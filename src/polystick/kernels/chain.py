@@ -23,64 +23,16 @@ import math
 import numpy as np
 
 from polystick.kernels import kernel
-
-# ---- matrices
-
-
-@kernel
-def add_product_in_place(out, a, b, upper):
-    """Add a' b to out, or to its upper triangle only; zeros in a cost nothing."""
-    d = a.shape[0]
-    whole = d - d % 4
-    for i in range(d):
-        low = i if upper else 0
-        for p in range(0, whole, 4):
-            c0, c1, c2, c3 = a[p, i], a[p + 1, i], a[p + 2, i], a[p + 3, i]
-            if c0 != 0.0 or c1 != 0.0 or c2 != 0.0 or c3 != 0.0:
-                for j in range(low, d):
-                    first = c0 * b[p, j] + c1 * b[p + 1, j]
-                    second = c2 * b[p + 2, j] + c3 * b[p + 3, j]
-                    out[i, j] += first + second
-        for p in range(whole, d):
-            c0 = a[p, i]
-            if c0 != 0.0:
-                for j in range(low, d):
-                    out[i, j] += c0 * b[p, j]
-
-
-@kernel
-def transpose_in_place(a):
-    for i in range(a.shape[0]):
-        for j in range(i):
-            a[i, j], a[j, i] = a[j, i], a[i, j]
-
-
-@kernel
-def _sandwich_in_place(out, a, n, product):
-    """Add a' n a to the upper triangle of out, for n symmetric; product is scratch."""
-    product[:] = 0.0
-    add_product_in_place(product, a, n, False)
-    transpose_in_place(product)
-    add_product_in_place(out, a, product, True)
-
-
-@kernel
-def multiply(a, x, out):
-    """Write a x into out."""
-    for i in range(x.shape[0]):
-        total = 0.0
-        for j in range(x.shape[0]):
-            total += a[i, j] * x[j]
-        out[i] = total
-
-
-@kernel
-def add_transposed_in_place(out, a, x):
-    """Add a' x to out."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[0]):
-            out[j] += x[i] * a[i, j]
-
+from polystick.kernels.products import (
+    add_product_in_place,
+    add_transposed_in_place,
+    mirror_in_place,
+    multiply,
+    padded,
+    sandwich_in_place,
+    sandwich_tiles_in_place,
+    transpose_in_place,
+)
 
 # ---- one step: B = I + M
 
@@ -209,7 +161,7 @@ def whiten_potentials(root, linear, precision, white_linear, white_precision):
         add_transposed_in_place(white_linear[s], root, linear[s])
         white_precision[s] = 0.0
         if _any(precision[s]):
-            _sandwich_in_place(white_precision[s], root, precision[s], product)
+            sandwich_in_place(white_precision[s], root, precision[s], product)
 
 
 @kernel
@@ -225,17 +177,20 @@ def _any(a):
 
 
 @kernel
-def pass_back_in_place(dynamics, bias, start, spread, message, factor):
+def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     """Turn potentials into messages; return the log of the integral of the chain times them.
 
     message : (S, D) in: the linear terms of the potentials
     factor  : (S, D, D) in: their precisions, of which the upper triangles are read
+    tiled   : whether products are formed in vectors, which pays if the dynamics are not sparse
     """
     n_steps, d = message.shape
-    product, n = np.empty((d, d)), np.empty((d, d))
     excess, x, drift = np.empty(d), np.empty(d), np.empty(d)
     if n_steps == 0:
         return 0.0
+    whole = padded(dynamics)
+    n, product, spare = np.zeros_like(whole), np.empty((d, d)), np.empty((d, d))
+    tiles = whole.reshape(-1), n.reshape(-1), np.empty(n.size), np.empty(n.size)
     log_integral = 0.0
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * factor_in_place(factor[s], excess)
@@ -250,8 +205,11 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor):
                 log_integral += bias[s, i] * (x[i] - 0.5 * drift[i])
                 x[i] -= drift[i]
         add_transposed_in_place(message[s - 1], dynamics, x)
-        _sandwich_in_place(factor[s - 1], dynamics, n, product)
-    return log_integral + begin_in_place(start, spread, factor[0], message[0], product, n)
+        if tiled:
+            sandwich_tiles_in_place(factor[s - 1], tiles)
+        else:
+            sandwich_in_place(factor[s - 1], dynamics, n, product)
+    return log_integral + begin_in_place(start, spread, factor[0], message[0], product, spare)
 
 
 @kernel
@@ -269,7 +227,7 @@ def begin_in_place(start, spread, m, g, product, n):
     g[:] = 0.0
     add_transposed_in_place(g, spread, x)
     m[:] = 0.0
-    _sandwich_in_place(m, spread, n, product)
+    sandwich_in_place(m, spread, n, product)
     log_integral -= 0.5 * factor_in_place(m, excess)
     x[:] = g
     solve_half(m, x)
@@ -318,12 +276,12 @@ def moments_forward(dynamics, spread, factor, cov, cross):
             gain[:] = spread
             transpose_in_place(gain)
             cov[0] = 0.0
-            _sandwich_in_place(cov[0], gain, given_past, product)
+            sandwich_in_place(cov[0], gain, given_past, product)
         else:
             gain[:] = 0.0
             add_product_in_place(gain, dynamics, given_past, False)
             cov[s] = given_past
-            _sandwich_in_place(cov[s], gain, cov[s - 1], product)
+            sandwich_in_place(cov[s], gain, cov[s - 1], product)
             transpose_in_place(product)
             cross[s - 1] = product
         mirror_in_place(cov[s])
@@ -340,11 +298,3 @@ def _invert_precision(m, half, inverse):
     inverse[:] = 0.0
     add_product_in_place(inverse, half, half, True)
     mirror_in_place(inverse)
-
-
-@kernel
-def mirror_in_place(a):
-    """Copy the upper triangle of a to the lower one."""
-    for i in range(a.shape[0]):
-        for j in range(i):
-            a[i, j] = a[j, i]

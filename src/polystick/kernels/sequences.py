@@ -6,11 +6,11 @@ their first states. Arrays are those of `chain`, over the steps of all sequences
 
 import numpy as np
 
-from polystick.kernels import chain, kernel
+from polystick.kernels import chain, kernel, products
 
 
 @kernel
-def pass_back_in_place(dynamics, bias, start, spread, starts, message, factor, log_integral):
+def pass_back_in_place(dynamics, bias, start, spread, starts, message, factor, log_integral, tiled):
     """Turn potentials into messages; write the log of the integral of each sequence.
 
     log_integral : (n,) out
@@ -18,7 +18,7 @@ def pass_back_in_place(dynamics, bias, start, spread, starts, message, factor, l
     for i in range(log_integral.shape[0]):
         a, b = starts[i], starts[i + 1]
         log_integral[i] = chain.pass_back_in_place(
-            dynamics, bias[a:b], start, spread, message[a:b], factor[a:b]
+            dynamics, bias[a:b], start, spread, message[a:b], factor[a:b], tiled
         )
 
 
@@ -86,13 +86,13 @@ def _predict(dynamics, bias, mean, root):
     """Turn the mean and a root of the covariance of a state into those of the next."""
     d = mean.shape[0]
     x, excess = np.empty(d), np.empty(d)
-    chain.multiply(dynamics, mean, x)
+    products.multiply(dynamics, mean, x)
     for i in range(d):
         mean[i] = x[i] + bias[i]
     moved, square, turned = np.zeros((d, d)), np.zeros((d, d)), dynamics.copy()
-    chain.transpose_in_place(turned)
-    chain.add_product_in_place(moved, root, turned, False)
-    chain.add_product_in_place(square, moved, moved, True)
+    products.transpose_in_place(turned)
+    products.add_product_in_place(moved, root, turned, False)
+    products.add_product_in_place(square, moved, moved, True)
     chain.factor_in_place(square, excess)
     for i in range(d):
         for j in range(d):
@@ -108,7 +108,7 @@ def _update(linear, precision, mean, root):
     log_integral = chain.begin_in_place(mean, root, b, g, half, product)
     chain.solve_half(b, g)
     chain.solve_other_half(b, g)
-    chain.multiply(root, g, x)
+    products.multiply(root, g, x)
     for i in range(d):
         mean[i] += x[i]
         for j in range(d):
@@ -116,8 +116,8 @@ def _update(linear, precision, mean, root):
             turned[j, i] = root[i, j]
         half[i, i] = 1.0 / b[i, i]
     root[:] = 0.0
-    chain.add_product_in_place(root, half, turned, False)
-    chain.transpose_in_place(root)
+    products.add_product_in_place(root, half, turned, False)
+    products.transpose_in_place(root)
     return log_integral
 
 
@@ -125,7 +125,7 @@ def _update(linear, precision, mean, root):
 def _square(root, cov):
     """Write root root' into cov."""
     turned = root.copy()
-    chain.transpose_in_place(turned)
+    products.transpose_in_place(turned)
     cov[:] = 0.0
-    chain.add_product_in_place(cov, turned, turned, True)
-    chain.mirror_in_place(cov)
+    products.add_product_in_place(cov, turned, turned, True)
+    products.mirror_in_place(cov)

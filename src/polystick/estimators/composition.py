@@ -1,0 +1,73 @@
+"""The face of compositions over time."""
+
+import numpy as np
+
+from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate_dynamics import MatrixNormalInverseWishart
+from polystick.estimators.dynamics_face import DynamicsEstimator
+from polystick.models.composition import CompositionDynamics
+from polystick.validation import check_positive
+
+
+class DynamicMultinomial(DynamicsEstimator):
+    """Compositions over time, such as votes or species: each split's logit walks or returns to a level.
+
+    Parameters
+    ----------
+    dynamics : "walk" or "return"
+        A random walk, or autoregression of each split on all with a level that is learned.
+    step_scale : float
+        What a step's standard deviation is about, a priori; it is learned, with correlations.
+    decomposition, n_categories, inference, random_state, n_jobs, progress, checkpoint
+        As in `MultinomialLDS`; the cost of a step grows with the cube of the number of categories.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        Draws of `dynamics_cov`, and of `states`, which are psi; `dynamics` and `dynamics_drift`, if they
+        return.
+    decomposition_, sequences_, categories_, n_features_in_, model_, seed_, n_iter_
+        As in `MultinomialLDS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polystick import DynamicMultinomial, Gibbs
+    >>> votes = np.random.default_rng(0).multinomial(100, [0.5, 0.3, 0.2], size=20)
+    >>> model = DynamicMultinomial(inference=Gibbs(20, 20, n_chains=1), random_state=0).fit(votes)
+    >>> model.smooth()[0].probabilities.shape
+    (20, 3)
+    """
+
+    def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
+                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=False,
+                 checkpoint=None):  # fmt: skip
+        self.dynamics = dynamics
+        self.step_scale = step_scale
+        self.decomposition = decomposition
+        self.n_categories = n_categories
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def _make_model(self):
+        if self.dynamics not in ("walk", "return"):
+            raise ValueError(f'dynamics must be "walk" or "return"; got {self.dynamics!r}')
+        check_positive("step_scale", self.step_scale)
+        decomposition, walks = self._decompose(), self.dynamics == "walk"
+        k = decomposition.n_categories - 1
+        level, pull = decomposition.psi(self.read_.counts + 1.0), 0.1
+        mean = np.eye(k) if walks else np.column_stack([(1 - pull) * np.eye(k), pull * level])
+        scale = float(self.step_scale) ** 2 * np.eye(k)
+        return CompositionDynamics(
+            decomposition,
+            MatrixNormalInverseWishart(mean, 10.0 * np.eye(mean.shape[1]), scale, k + 2.0),
+            NormalInverseWishart(level, 1.0, np.eye(k), k + 2.0),
+            np.zeros((k, 0)),
+            np.ones(k),
+            has_bias=False,
+            has_drift=not walks,
+            walks=walks,
+        )

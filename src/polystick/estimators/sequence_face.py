@@ -1,0 +1,334 @@
+"""The face that all models of sequences share."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from polystick import scores
+from polystick.estimators.seeds import seed_for
+from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
+from polystick.estimators.sequence_results import Filtered, Forecast, Smoothed, forecast_of
+from polystick.estimators.sequences import Read, read_sequences
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.models.sequence_filter import prediction_key
+from polystick.validation import (
+    all_or_nothing,
+    check_integer,
+    check_level,
+    check_running,
+    check_seed,
+)
+
+__all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
+
+STATES = 32  # posterior states that predictions are averaged over
+
+
+class SequenceEstimator(BaseEstimator):
+    """What all of them offer; a subclass has `_make_model` and `_check_inference`.
+
+    These see `read_`, what came into the fit. A subclass whose model has inputs says `_takes_inputs`; its
+    `shards` get them besides the sequences. The model has what inference wants and a `predictor`, see
+    `polystick.models.sequence_filter`. Constructors have n_categories, inference, random_state, n_jobs,
+    progress and checkpoint.
+    """
+
+    _takes_inputs = False
+
+    def fit(self, X, inputs=None, *, resume=False):
+        """Learn from sequences.
+
+        Parameters
+        ----------
+        X : sequence or list of sequences
+            A sequence is an array or a list of tokens 0..K-1, with -1, None or NaN where one is missing; or
+            rows of counts: an array (steps, K), CSR or a DataFrame, whose rows without counts, or of
+            NaN, are missing. Lists of lists are sequences of tokens.
+        inputs : array (steps, m), or a list of such for each sequence, or None
+            What is known of each step from elsewhere, where the model has a place for it.
+        resume : bool
+            Go on with the run in the checkpoint folder, if there is one.
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self):
+            check_running(self.n_jobs, self.progress, self.checkpoint)
+            if self.n_categories is not None:
+                check_integer("n_categories", self.n_categories, at_least=2)
+            read = read_sequences(X, n_categories=self.n_categories, shortest=2)
+            self.n_inputs_ = 0
+            if inputs is not None:
+                self._refuse_inputs()
+                read = read._replace(inputs=read_inputs(inputs, read.lengths))
+                self.n_inputs_ = read.inputs[0].shape[1]
+            self.read_, self.categories_ = read, read.categories
+            self.n_features_in_ = len(read.categories)
+            self._learn(resume)
+            return self
+
+    @property
+    def sequences_(self):
+        """The sequences of the fit as they were read: tokens (steps,) or CSR (steps, K)."""
+        check_is_fitted(self)
+        return self.read_.sequences
+
+    def _learn(self, resume):
+        inference, seed = self._check_inference(), seed_for(self, resume)
+        model = self._make_model()
+        self.posterior_ = inference.run(
+            model,
+            self._shards(model, self.read_),
+            seed=seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=resume,
+            coords=self._coords(model),
+        )
+        self.model_, self.inference_, self.seed_ = model, inference, seed
+        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+
+    def _make_model(self):
+        """Return the model for the sequences in `read_`."""
+        raise NotImplementedError
+
+    def _check_inference(self):
+        """Return the schedule."""
+        raise NotImplementedError
+
+    def _coords(self, model):
+        """Return names of the posterior's axes."""
+        return {"category": [str(name) for name in self.categories_]}
+
+    def _draws(self, n_draws):
+        """Return about n_draws posterior draws of the parameters, each name -> array."""
+        names = self._parameter_names()
+        return [dict(zip(names, draw)) for draw in self.posterior_.spread(names, n_draws)]
+
+    def _parameter_names(self):
+        return self.model_.parameter_type._fields
+
+    def _shards(self, model, read):
+        return model.shards(read.sequences, *([] if read.inputs is None else [read.inputs]))
+
+    # given what was seen before
+
+    def filter(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+        """Return states and probabilities of each step, given what was seen up to it.
+
+        Parameters
+        ----------
+        X, inputs : as in `fit`
+        n_draws : int
+            Posterior draws of the parameters to average over.
+        n_particles : int or None
+            Of filters that have particles; None is their default.
+
+        Returns
+        -------
+        list of Filtered (states, states_sd, probabilities), one for each sequence
+        """
+        read = self._read(X, inputs)
+        found = self._means(
+            read,
+            n_draws,
+            n_particles,
+            lambda f: (f.states, f.spread + np.square(f.states), f.current),
+        )
+        return [
+            Filtered(states, np.sqrt(np.maximum(squares - np.square(states), 0.0)), pi)
+            for states, squares, pi in found
+        ]
+
+    def predict_proba(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+        """Return the probabilities (steps, K) of each sequence one step ahead: given what was before.
+
+        Parameters are those of `filter`.
+        """
+        read = self._read(X, inputs)
+        return [pi for (pi,) in self._means(read, n_draws, n_particles, lambda f: (f.predicted,))]
+
+    def score_samples(self, X, inputs=None, *, n_seen=0, joint=False, n_draws=STATES,
+                      n_particles=None):  # fmt: skip
+        """Return the log probability (n,) of each sequence, without multinomial coefficients.
+
+        Parameters
+        ----------
+        X, inputs : as in `fit`
+        n_seen : int, or one for each sequence
+            First steps that are given: only those after them are scored.
+        joint : bool
+            Whether to average the probability of all scored steps of a sequence over posterior draws,
+            or else that of each step given those before it: one step ahead.
+        n_draws, n_particles : as in `filter`
+        """
+        read = self._read(X, inputs)
+        n_seen = check_n_seen(n_seen, read.lengths)
+        return self._log_probabilities(read, n_seen, joint, n_draws, n_particles)
+
+    def score(self, X, inputs=None, *, n_seen=0, joint=False, n_draws=STATES, n_particles=None):
+        """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
+        read = self._read(X, inputs)
+        n_seen = check_n_seen(n_seen, read.lengths)
+        values = self._log_probabilities(read, n_seen, joint, n_draws, n_particles)
+        held_out = [totals[seen:] for totals, seen in zip(read.totals, n_seen)]
+        return scores.per_count(values, np.concatenate(held_out))
+
+    def _log_probabilities(self, read, n_seen, joint, n_draws, n_particles):
+        result = np.empty(len(read.sequences))
+        options = {"n_particles": n_particles}
+        for rows, found in self._map(read, n_draws, lambda f, *_: f.values, **options):
+            starts = _starts(read.lengths[rows])
+            result[rows] = scores.held_out_steps(list(found), starts, n_seen[rows], joint=joint)
+        return result
+
+    def _means(self, read, n_draws, n_particles, pick):
+        """Return for each sequence the averages over draws of what is picked of its filter."""
+        result: list[tuple] = []
+        options = {"probabilities": True, "n_particles": n_particles}
+        for rows, found in self._map(read, n_draws, lambda f, *_: pick(f), **options):
+            cuts = _starts(read.lengths[rows])[1:-1]
+            result.extend(zip(*(np.split(part, cuts) for part in _mean(found))))
+        return result
+
+    def _map(self, read, n_draws, work, **options):
+        """Yield (rows of a block, iterator over draws of work(filter, predictor, key, rows)).
+
+        rows are numbers of sequences. Draws are mapped over threads.
+        """
+        check_integer("n_draws", n_draws, at_least=1)
+        options = {name: value for name, value in options.items() if value is not None}
+        if "n_particles" in options:
+            check_integer("n_particles", options["n_particles"], at_least=1)
+        predictors = [self.model_.predictor(draw) for draw in self._draws(n_draws)]
+        with execution_for(self.n_jobs) as execution, one_blas_thread():
+            for shard in self._shards(self.model_, read):
+                rows = np.asarray(shard.rows).astype(np.int64)
+
+                def at_draw(number, shard=shard, rows=rows):
+                    key = prediction_key(self.seed_, number)
+                    filtered = predictors[number].filter(shard, key, **options)
+                    return work(filtered, predictors[number], key, rows)
+
+                yield rows, execution.map(at_draw, range(len(predictors)))
+
+    # what comes after, and anew
+
+    def forecast(self, n_steps, X=None, inputs=None, *, n_draws=200, level=0.9, new_inputs=None,
+                 n_particles=None):  # fmt: skip
+        """Return the probabilities of the steps after the last.
+
+        Parameters
+        ----------
+        n_steps : int
+        X, inputs : as in `fit`
+            None goes on with the sequences of the fit.
+        n_draws : int
+            Paths of states to draw, from at most 32 posterior draws of the parameters.
+        level : float
+            Probability of the central intervals.
+        new_inputs : array (n_steps, m) for all sequences, or a list of such for each
+            Of the new steps, where the model has inputs.
+        n_particles : as in `filter`
+
+        Returns
+        -------
+        list of Forecast (mean, lower, upper, draws), one for each sequence
+        """
+        check_integer("n_steps", n_steps, at_least=1)
+        check_integer("n_draws", n_draws, at_least=1)
+        check_level(level)
+        read = self._read_again(X, inputs)
+        new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
+        n_states = len(self._draws(min(n_draws, STATES)))
+        draws = np.empty((n_draws, len(read.sequences), n_steps, self.n_features_in_))
+
+        def work(filtered, predictor, key, rows):
+            inputs = None if new_inputs is None else new_inputs[rows]
+            n_paths = -(-n_draws // n_states)
+            return predictor.forecast(filtered.after, n_steps, key, n_paths, inputs=inputs)
+
+        for rows, found in self._map(read, min(n_draws, STATES), work, n_particles=n_particles):
+            for number, paths in enumerate(found):
+                here = draws[number::n_states]
+                here[:, rows] = paths[: len(here)]
+        return [forecast_of(each, level) for each in np.moveaxis(draws, 1, 0)]
+
+    def simulate(self, n_steps, inputs=None, *, random_state=None):
+        """Return sequences such as the posterior expects, each from one draw of the parameters.
+
+        Parameters
+        ----------
+        n_steps : int, or list of arrays (steps,)
+            An integer gives one sequence of that many tokens, and arrays one sequence of counts (steps, K)
+            each, with these totals.
+        inputs : as in `fit`
+        random_state : int or None
+            None takes the seed of the fit; the same seed gives the same sequences.
+        """
+        check_is_fitted(self)
+        totals = check_totals(n_steps)
+        inputs = self._read_inputs(inputs, np.array([len(each) for each in totals]))
+        seed = self.seed_ if random_state is None else check_seed(random_state)
+        draws, result = self._draws(max(STATES, len(totals))), []
+        for i, total in enumerate(totals):
+            rng = prediction_key(seed, i).generator("simulate")
+            predictor = self.model_.predictor(draws[rng.integers(len(draws))])
+            own = None if inputs is None else [inputs[i]]
+            result.extend(predictor.simulate([total], rng, inputs=own))
+        return [result[0].argmax(axis=1)] if isinstance(n_steps, int | np.integer) else result
+
+    # what came in
+
+    def _read(self, X, inputs):
+        check_is_fitted(self)
+        check_running(self.n_jobs, self.progress, self.checkpoint)
+        known = {"n_categories": self.n_features_in_, "categories": self.categories_}
+        read = read_sequences(X, **known)
+        return read._replace(inputs=self._read_inputs(inputs, read.lengths))
+
+    def _read_again(self, X, inputs) -> Read:
+        """Return what came in, or the sequences of the fit."""
+        if X is not None:
+            return self._read(X, inputs)
+        check_is_fitted(self)
+        if inputs is not None:
+            raise ValueError("inputs must come with their X; got inputs without; see new_inputs")
+        return self.read_
+
+    def _read_inputs(self, inputs, lengths, name="inputs"):
+        if inputs is None:
+            if self.n_inputs_:
+                raise ValueError(
+                    f"{name} must be given, for the fit had {self.n_inputs_} of them; got None"
+                )
+            return None
+        self._refuse_inputs(name)
+        if not self.n_inputs_:
+            raise ValueError(f"{name} must not be given, for the fit had none; fit with inputs")
+        return read_inputs(inputs, lengths, width=self.n_inputs_, name=name)
+
+    def _refuse_inputs(self, name="inputs"):
+        if not self._takes_inputs:
+            raise ValueError(f"{type(self).__name__} has no inputs; got {name}: leave them out")
+
+    def _new_inputs(self, inputs, n_steps, n):
+        """Return inputs (n, n_steps, m) of new steps, or None."""
+        if inputs is not None and not isinstance(inputs, list | tuple) and np.ndim(inputs) == 2:
+            inputs = [inputs] * n
+        tables = self._read_inputs(inputs, np.full(n, n_steps), "new_inputs")
+        return None if tables is None else np.stack(tables)
+
+
+def _starts(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _mean(found):
+    """Return the mean of tuples of arrays, which need not be held all at once."""
+    total, n = list(next(found)), 1
+    for parts in found:
+        total, n = list(map(np.add, total, parts)), n + 1
+    return [part / n for part in total]

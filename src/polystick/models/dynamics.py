@@ -1,0 +1,346 @@
+"""Multinomial linear dynamical systems: states in a chain behind sequences of counts (paper, section 5)::
+
+[A B], Q ~ MNIW(dynamics_prior)                       B: what pushes the states, such as inputs
+mean, cov ~ NIW(initial_prior)
+a_j = [e_j; f_j] ~ N([0; level_j], diag(scales^2))    j = 1..k, the emission of each stick
+z_1 ~ N(mean, cov)
+z_t = A z_{t-1} + B p_t + N(0, Q)                     t = 2..T
+psi_tj = e_j' z_t + f_j' v_t                          v_t is known: 1 for a bias, inputs
+x_t ~ Multinomial(N_t, pi(psi_t))                     pi: the decomposition's map
+
+Rows are sequences. The likelihood is the same for c z, e / c and c^2 Q as for z, e and Q, so that scale
+mixes slowly by itself. Each sweep starts with a draw of it (parameter expansion; Liu and Sabatti 2000).
+Its law is that of the parameters alone: the parameters carry the draw, `stretch`, to the next sweep.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from polystick import augmentation
+from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate_dynamics import MatrixNormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.gaussians.dynamics import Chain
+from polystick.kernels import emissions
+from polystick.kernels.splits import log_likelihood
+from polystick.models import dynamics_prediction, sequence_splits
+from polystick.models.dynamics_factors import DynamicsFactors
+from polystick.models.dynamics_steps import (
+    active_psi,
+    chain_sums,
+    named_columns,
+    packed_products,
+    pull_back,
+    spectral_radius,
+)
+
+FIRST_DYNAMICS = 0.9  # times the identity
+FIRST_EMISSION = 0.1  # of its standard deviation a priori
+
+
+class Parameters(NamedTuple):
+    """What all sequences share."""
+
+    coefficients: np.ndarray  # (D, D + q) A and B
+    dynamics_cov: np.ndarray  # (D, D)
+    initial_mean: np.ndarray  # (D,)
+    initial_cov: np.ndarray  # (D, D)
+    emission: np.ndarray  # (k, E) rows [e; f]
+    stretch: np.ndarray  # () states of the next sweep start as this many times those of the last
+
+
+class Rows(NamedTuple):
+    """Where the sequences of a block stand."""
+
+    states: np.ndarray  # (S, D)
+
+
+class Statistics(NamedTuple):
+    """Sums over steps; x = [z_{t-1}; p_t] and y = z_t of pairs, u = [z_t; v_t]."""
+
+    n_pairs: int
+    xx: np.ndarray
+    yx: np.ndarray
+    yy: np.ndarray
+    n_first: int
+    first: np.ndarray  # of the first states
+    first_outer: np.ndarray
+    linear: np.ndarray  # (k, E) kappa u of each stick
+    precision: np.ndarray  # (k, P) omega u u' of each stick, packed
+    value: float  # log likelihood given the states
+
+
+class Prior(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    chain: Chain
+    push: np.ndarray  # (D, q) B
+    emission: np.ndarray  # (k, E)
+    white: np.ndarray  # (k, E) rows for white states
+    products: np.ndarray  # (k, P) of white rows
+    stretch: float
+
+
+@dataclass(frozen=True)
+class MultinomialDynamics(DynamicsFactors):
+    """The model: its decomposition and its priors."""
+
+    decomposition: Decomposition
+    dynamics_prior: MatrixNormalInverseWishart  # of [A B] (D, D + q) and Q
+    initial_prior: NormalInverseWishart
+    level: np.ndarray  # (k, e) the means of f
+    scales: np.ndarray  # (D + e,) the standard deviations of a row
+    has_bias: bool = True  # psi has a bias, the first of v
+    has_drift: bool = False  # states have one, the first of p
+    inputs: tuple[str, ...] = ()  # what they go to: "states", "emissions"
+
+    parameter_type: ClassVar = Parameters
+    dims: ClassVar = {
+        "dynamics": ("dim", "dim_too"),
+        "dynamics_drift": ("dim",),
+        "dynamics_input": ("dim", "input"),
+        "dynamics_cov": ("dim", "dim_too"),
+        "initial_mean": ("dim",),
+        "initial_cov": ("dim", "dim_too"),
+        "emission": ("stick", "dim"),
+        "emission_bias": ("stick",),
+        "emission_input": ("stick", "input"),
+        "states": ("step", "dim"),
+    }
+
+    @property
+    def n_dims(self):
+        return len(self.dynamics_prior.mean)
+
+    @property
+    def n_sticks(self):
+        return self.decomposition.n_categories - 1
+
+    def shards(self, sequences, inputs=None, size=None):
+        """Cut sequences of tokens (-1: missing) or of count rows (empty: missing) into blocks.
+
+        inputs : (T, m) of each sequence
+        """
+        size = sequence_splits.sequence_blocks.STEPS_PER_BLOCK if size is None else size
+        return sequence_splits.cut(sequences, self.decomposition, inputs, self.known, size)
+
+    def known(self, inputs):
+        """Return v (S, e) and p (S, q) of steps with these inputs (S, m)."""
+        ones, nothing = np.ones((len(inputs), 1)), np.zeros((len(inputs), 0))
+        ends = []
+        for has_one, place in ((self.has_bias, "emissions"), (self.has_drift, "states")):
+            given = inputs if place in self.inputs else nothing
+            ends.append(np.column_stack([ones, given]) if has_one else given)
+        return ends
+
+    # simulate
+
+    def simulate(self, totals, rng, inputs=None):
+        """Draw (parameters, rows, sequences) for the totals (T,) of each sequence."""
+        parameters = self._draw_from_prior(rng)
+        rows = self.simulate_rows(parameters, totals, rng, inputs)
+        return parameters, rows, self.simulate_counts(parameters, rows, totals, rng, inputs)
+
+    def _draw_from_prior(self, rng):
+        coefficients, dynamics_cov = self.dynamics_prior.draw(rng)
+        mean, cov, _ = self.initial_prior.draw(rng)
+        emission = self._centre + self.scales * rng.standard_normal(self._centre.shape)
+        return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+
+    def simulate_rows(self, parameters, totals, rng, inputs=None):
+        """Draw the states of sequences as long as their totals."""
+        chain, push = self._chain(parameters)
+        lengths = [len(total) for total in totals]
+        shape = (sum(lengths), self.n_dims)
+        pushes = self._ends(lengths, inputs)[1]
+        nothing = np.zeros(shape), np.zeros((*shape, self.n_dims))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        noise = rng.standard_normal(shape)
+        return Rows(chain.draw(*nothing, noise, shifts=pushes @ push.T, starts=starts))
+
+    def simulate_counts(self, parameters, rows, totals, rng, inputs=None):
+        """Draw rows of counts (T, K) for each sequence, given the states."""
+        lengths = [len(total) for total in totals]
+        u = np.column_stack([rows.states, self._ends(lengths, inputs)[0]])
+        pi = self.decomposition.probabilities(u @ parameters.emission.T)
+        counts = rng.multinomial(np.concatenate(totals), pi)
+        return np.split(counts, np.cumsum(lengths)[:-1])
+
+    def _ends(self, lengths, inputs):
+        given = np.zeros((sum(lengths), 0)) if inputs is None else np.concatenate(inputs)
+        return self.known(given)
+
+    @property
+    def _centre(self):
+        """The means of the rows of the emission, (k, E)."""
+        return np.column_stack([np.zeros((self.n_sticks, self.n_dims)), self.level])
+
+    def _chain(self, parameters):
+        d = self.n_dims
+        A, B = parameters.coefficients[:, :d], parameters.coefficients[:, d:]
+        start = parameters.initial_mean, parameters.initial_cov
+        return Chain(*start, A, parameters.dynamics_cov), B
+
+    # Gibbs
+
+    def initial_parameters(self, shards, key):
+        """Start with slow states that hardly matter, so that the first ones are drawn from what is seen."""
+        rng, prior, d = key.generator("start"), self.dynamics_prior, self.n_dims
+        coefficients = np.zeros_like(prior.mean)
+        coefficients[:, :d] = FIRST_DYNAMICS * np.eye(d)
+        cov = prior.scale / max(1.0, prior.degrees - d - 1.0)
+        noise = rng.standard_normal(self._centre.shape)
+        emission = self._centre + FIRST_EMISSION * self.scales * noise
+        initial = self.initial_prior
+        initial_cov = initial.scale / max(1.0, initial.degrees - d - 1.0)
+        start = coefficients, cov, initial.mean, initial_cov, emission, np.float64(1.0)
+        return Parameters(*map(np.asarray, start))
+
+    def prepare(self, parameters):
+        """Stretch the states, and what depends on their scale; then whiten."""
+        c, d = float(parameters.stretch), self.n_dims
+        chain, push = self._chain(self.stretched(parameters, c))
+        emission = parameters.emission.copy()
+        emission[:, :d] /= c
+        white = np.ascontiguousarray(
+            np.column_stack([emission[:, :d] @ chain.root, emission[:, d:]])
+        )
+        return Prior(chain, push, emission, white, packed_products(white), c)
+
+    def stretched(self, parameters, c):
+        """Return the parameters of c times the states; the emission is left as it is."""
+        coefficients = parameters.coefficients.copy()
+        coefficients[:, self.n_dims :] *= c
+        return parameters._replace(
+            coefficients=coefficients,
+            dynamics_cov=c * c * parameters.dynamics_cov,
+            initial_mean=c * parameters.initial_mean,
+            initial_cov=c * c * parameters.initial_cov,
+        )
+
+    def initial_rows(self, prior, shard, key):
+        """Start where states do not matter."""
+        return Rows(np.zeros((shard.n_steps, self.n_dims)))
+
+    def draw_rows(self, prior, shard, rows, key):
+        """Omega | psi, x, then the states | omega, x."""
+        u = np.column_stack([prior.stretch * rows.states, shard.known])
+        psi = active_psi(shard, prior.emission, u)
+        potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
+        states = self.draw_states(prior, shard, potential, key)
+        return Rows(states), self._sum(prior, shard, states, potential)
+
+    def draw_states(self, prior, shard, potential, key):
+        """States | omega, x."""
+        linear, precision, _ = pull_back(shard, potential, prior.white, prior.products, self.n_dims)
+        noise = key.normals("states", shard.steps, self.n_dims)
+        shifts = shard.pushes @ prior.push.T
+        white = prior.chain.white
+        states = white.draw_in_place(linear, precision, noise, shifts=shifts, starts=shard.starts)
+        if not np.isfinite(states).all():
+            raise FloatingPointError(
+                f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
+                f"{spectral_radius(prior.chain.dynamics):.3g}; try a stronger prior of the dynamics, "
+                "fewer states or shorter sequences"
+            )
+        return states
+
+    def _sum(self, prior, shard, states, potential):
+        splits = shard.splits
+        psi = active_psi(shard, prior.emission, np.column_stack([states, shard.known]))
+        value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
+        sums = chain_sums(shard.starts, states, shard.pushes)
+        linear, precision = self.emission_sums(prior, shard, states, potential)
+        return Statistics._make((*sums, linear, precision, value + shard.log_coefficient))
+
+    def emission_sums(self, prior, shard, states, potential):
+        """Return the sums of each stick's regression on the states."""
+        u = np.column_stack([states, shard.known])
+        linear, precision = np.empty_like(prior.emission), np.empty_like(prior.products)
+        emissions.gather(*shard.active, *potential, u, packed_products(u), linear, precision)
+        return linear, precision
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """A, B, Q | states; mean, cov | first states; the emission | states, omega; the stretch."""
+        rng = key.generator("dynamics")
+        coefficients, dynamics_cov = self.draw_dynamics(statistics, rng)
+        mean, cov, _ = self.initial_prior.posterior(*statistics[4:7]).draw(rng)
+        emission = self.draw_emission(statistics, key)
+        return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+
+    def draw_dynamics(self, statistics, rng):
+        """A, B, Q | states."""
+        return self.dynamics_prior.posterior(*statistics[:4]).draw(rng)
+
+    def draw_emission(self, statistics, key):
+        """The row of each stick | states, omega."""
+        ids = np.arange(self.n_sticks, dtype=np.uint64)
+        noise = key.normals("emission", ids, len(self.scales))
+        precision = np.diag(self.scales**-2.0)
+        emission = np.empty_like(noise)
+        emissions.draw_rows(
+            precision, self._centre * self.scales**-2.0, statistics.linear, statistics.precision,
+            noise, emission,
+        )  # fmt: skip
+        return emission
+
+    def _with_stretch(self, coefficients, dynamics_cov, mean, cov, emission, rng):
+        parameters = Parameters(coefficients, dynamics_cov, mean, cov, emission, np.asarray(1.0))
+        return parameters._replace(stretch=np.asarray(self.draw_stretch(parameters, rng)))
+
+    def draw_stretch(self, parameters, rng):
+        """The stretch c | all but the scale of the states: c^-2 has a gamma law.
+
+        Of the priors' exponents it multiplies those of e, Q, A given Q and cov; the determinants, and
+        the Jacobian of the move, add up to the shape. Means other than 0 would not stretch along.
+        """
+        d, prior, initial = self.n_dims, self.dynamics_prior, self.initial_prior
+        if initial.mean.any() or prior.mean[:, d:].any() or prior.strength[:d, d:].any():
+            return 1.0
+        precision = np.linalg.inv(parameters.dynamics_cov)
+        gap = parameters.coefficients[:, :d] - prior.mean[:, :d]
+        rate = ((parameters.emission[:, :d] / self.scales[:d]) ** 2).sum()
+        rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
+        rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
+        shape = 0.5 * d * (self.n_sticks + prior.degrees + d + initial.degrees)
+        return np.sqrt(0.5 * rate / rng.standard_gamma(shape))
+
+    def log_likelihood(self, statistics):
+        """Return log p(x | states, parameters)."""
+        return statistics.value
+
+    # what to record
+
+    def describe_parameters(self, parameters):
+        """Return the parameters by name, those of inputs and biases where there are some."""
+        d = self.n_dims
+        said = {name: getattr(parameters, name) for name in parameters._fields[1:4]}
+        said |= {"dynamics": parameters.coefficients[:, :d], "emission": parameters.emission[:, :d]}
+        said |= named_columns(
+            parameters.coefficients[:, d:], self.has_drift, "dynamics_drift", "dynamics_input"
+        )
+        said |= named_columns(
+            parameters.emission[:, d:], self.has_bias, "emission_bias", "emission_input"
+        )
+        return said
+
+    def recall(self, described):
+        """Undo `describe_parameters`."""
+        parts = (("dynamics", "dynamics_drift", "dynamics_input"),
+                 ("emission", "emission_bias", "emission_input"))  # fmt: skip
+        coefficients, emission = (
+            np.column_stack([described[name] for name in names if name in described])
+            for names in parts
+        )
+        cov, mean, initial_cov = (described[name] for name in Parameters._fields[1:4])
+        return Parameters(coefficients, cov, mean, initial_cov, emission, np.asarray(1.0))
+
+    def describe_rows(self, shard, rows):
+        return {"states": rows.states}
+
+    def predictor(self, described):
+        """Return what predicts under one posterior draw of the parameters."""
+        parameters = self.recall(described)
+        return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))

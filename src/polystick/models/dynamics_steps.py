@@ -1,0 +1,51 @@
+"""What a sweep of dynamics does with the steps of a block: sums and potentials."""
+
+import numpy as np
+
+from polystick.kernels import emissions
+
+
+def packed_products(vectors):
+    """Return x x' of each row x of vectors (n, E), packed."""
+    n, e = vectors.shape
+    products = np.empty((n, e * (e + 1) // 2))
+    emissions.pack_products(vectors, products)
+    return products
+
+
+def active_psi(shard, rows, u):
+    """Return psi of the active sticks of each step."""
+    psi = np.empty(len(shard.splits.nodes))
+    emissions.multiply_active(*shard.active, rows, u, psi)
+    return psi
+
+
+def pull_back(shard, potential, rows, products, n_dims):
+    """Return the potential of each step's states: linear, precision and constant."""
+    n = shard.n_steps
+    parts = np.empty((n, n_dims)), np.empty((n, n_dims, n_dims)), np.empty(n)
+    emissions.pull_back(*shard.active, *potential, rows, products, shard.known, *parts)
+    return parts
+
+
+def chain_sums(starts, states, pushes):
+    """Return the first seven of `Statistics`."""
+    follows = np.ones(len(states), dtype=bool)
+    heads = starts[:-1][np.diff(starts) > 0]
+    follows[heads] = False
+    after, before = states[follows], states[:-1][follows[1:]]
+    x, first = np.column_stack([before, pushes[follows]]), states[heads]
+    xx, yx, yy = x.T @ x, after.T @ x, after.T @ after
+    return len(after), xx, yx, yy, len(first), first.sum(axis=0), first.T @ first
+
+
+def spectral_radius(matrix):
+    """Return the largest size of an eigenvalue."""
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
+
+
+def named_columns(columns, has_one, one, several):
+    """Return the first of columns by the one name where it is there, the rest by the other."""
+    first = {one: columns[:, 0]} if has_one else {}
+    rest = columns[:, int(has_one) :]
+    return first | ({several: rest} if rest.shape[1] else {})

@@ -1,0 +1,57 @@
+"""Sequences of counts as binary splits of each step, in blocks, with what is known of each step."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from polystick.decomposition import RaggedSplits
+from polystick.models import sequence_blocks
+
+
+class Steps(NamedTuple):
+    """Whole sequences, one after another; e and q numbers of each step are known."""
+
+    rows: np.ndarray  # (n,) uint64 ids of the sequences
+    steps: np.ndarray  # (S,) uint64 ids of the steps, which key the random streams
+    starts: np.ndarray  # (n + 1,) int64: the steps of sequence i are starts[i] .. starts[i + 1]
+    splits: RaggedSplits  # of each step; none where nothing was seen
+    known: np.ndarray  # (S, e) what psi depends on besides the states: 1 for a bias, inputs
+    pushes: np.ndarray  # (S, q) what states depend on besides those before: 1 for a drift, inputs
+    log_coefficient: float
+
+    @property
+    def n_steps(self):
+        return len(self.steps)
+
+    @property
+    def active(self):
+        """Where each step's active sticks are, and which: the layout of kernels."""
+        return self.splits.starts, self.splits.nodes
+
+
+def cut(sequences, decomposition, inputs, describe, size=sequence_blocks.STEPS_PER_BLOCK):
+    """Cut sequences into blocks.
+
+    inputs   : (T, m) of each sequence, or None
+    describe : function of inputs (S, m) that returns known and pushes
+    """
+    inputs = [None] * len(sequences) if inputs is None else inputs
+    blocks = sequence_blocks.cut(sequences, size)
+    firsts = itertools.accumulate((block.n_steps for block in blocks), initial=0)
+    return [
+        _steps(block, first, inputs[block.rows[0] : block.rows[-1] + 1], decomposition, describe)
+        for block, first in zip(blocks, firsts)
+    ]
+
+
+def _steps(block, first, inputs, decomposition, describe):
+    n_steps = block.n_steps
+    cells = (block.counts, block.categories, block.offsets)
+    shape = (n_steps, decomposition.n_categories)
+    splits = decomposition.split_sparse(scipy.sparse.csr_array(cells, shape=shape))
+    given = np.zeros((n_steps, 0)) if inputs[0] is None else np.concatenate(inputs)
+    known, pushes = (np.ascontiguousarray(part, np.float64) for part in describe(given))
+    ids = np.arange(first, first + n_steps, dtype=np.uint64)
+    return Steps(block.rows, ids, block.starts, splits, known, pushes, block.log_coefficient)
