@@ -355,6 +355,14 @@ def test_hmm_scores_are_those_of_the_forward_algorithm(fitted):
     assert model.score(tokens, n_seen=8) == pytest.approx(ahead[8:].sum() / 16)
 
 
+def test_hmm_states_have_the_spread_of_indicators(fitted):
+    """However many draws: the mean of p is all there is to know of a state that is there or not."""
+    for n_draws in (1, 32):
+        for states, sd, _ in fitted("hmm").filter(NEW, n_draws=n_draws):
+            np.testing.assert_allclose(states.sum(axis=1), 1.0)
+            np.testing.assert_allclose(sd, np.sqrt(states * (1 - states)), atol=1e-7)
+
+
 def particle_values(draw, tokens, n_particles, rng):
     """Return estimates of log p(x_t | before) of a hidden Markov model by particles of its states."""
     values, law = [], np.tile(draw["initial"], (n_particles, 1))

@@ -81,7 +81,7 @@ class Predictor:
 
     def forecast(self, after, n_steps, key, n_paths, inputs=None):
         n, n_shown, d = after.particles.shape
-        picked = np.arange(n_paths) * max(1, n_shown // n_paths) % n_shown
+        picked = np.arange(n_paths) * n_shown // n_paths
         noise = key.normals("forecast", after.rows, n_paths * n_steps * d)
         noise = noise.reshape(n, n_paths, n_steps, d)
         result = np.empty((n_paths, n, n_steps, self.model.decomposition.n_categories))
