@@ -75,12 +75,3 @@ def test_help_and_version():
     assert result.exit_code == 0
     assert "demo" in result.output
     assert polystick.__version__ in CliRunner().invoke(main, ["--version"]).output
-
-
-def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
-    result = CliRunner().invoke(main, ["demo", "--quick", "--out", str(tmp_path / "new")])
-    assert result.exit_code == 0, result.output
-    assert "Michael" in result.output
-    assert "rises with" in result.output
-    picture = tmp_path / "new" / "names_correlation.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")

@@ -1,29 +1,103 @@
-"""The command line."""
+"""The command line: commands are loaded when they are asked for, and failures are said in a sentence."""
 
+import importlib
+import warnings
 from pathlib import Path
 
 import click
 
+# name -> module with a command of that name
+COMMANDS = {
+    "fit": "polystick.commands.fit",
+    "plot": "polystick.commands.plot",
+    "reproduce": "polystick.commands.reproduce",
+    "score": "polystick.commands.score",
+    "show": "polystick.commands.show",
+}
+FAILURES = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError, ArithmeticError)
+# what the library calls by its Python name, and the option that means the same
+_OPTIONS = {
+    "pass resume=True": "add --resume",
+    "resume=True": "--resume",
+    "inference=MeanField()": "--mean-field",
+    "inference=MeanField(...)": "--mean-field",
+    "n_topics": "--topics",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class Commands(click.Group):
+    """A group that loads a command when it is asked for."""
+
+    def list_commands(self, ctx):
+        return sorted([*self.commands, *COMMANDS])
+
+    def get_command(self, ctx, cmd_name):
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        return getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+
+    def invoke(self, ctx):
+        """Run a command; a failure becomes a sentence, and the exit code 1."""
+        with warnings.catch_warnings():
+            _speak_of_warnings()
+            try:
+                return super().invoke(ctx)
+            except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
+                raise
+            except (*FAILURES, KeyboardInterrupt) as error:
+                if ctx.params["traceback"]:
+                    raise
+                raise click.ClickException(_sentence(error)) from error
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="polystick")
-def main():
-    """Counts over categories that depend on each other."""
+@click.option("--traceback", is_flag=True, help="Show where in the program a failure came from.")
+def main(traceback):
+    """Counts over categories that depend on each other.
+
+    Results go to standard output, progress and notes to standard error. Exit codes: 0 fine, 1 a failure
+    (said in one sentence), 2 a command line that makes no sense.
+
+    Example: polystick demo
+    """
 
 
-@main.command()
-@click.option(
-    "--out", default="demo", type=click.Path(file_okay=False), help="Folder for the picture."
-)
-@click.option("--quick", is_flag=True, help="Fewer names, years and draws: seconds, not a minute.")
+@main.command(short_help="What presidents speak about: topics of bundled speeches.")
+@click.option("--out", default="demo", type=click.Path(file_okay=False), show_default=True,
+              help="Folder for the picture.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="A part of the speeches and few draws: seconds.")
 def demo(out, quick):
-    """Fit boys' names by state and year (bundled), print a table and draw their correlations.
+    """Learn what presidents speak about (bundled data), and which topics go together.
 
     Example: polystick demo --out demo
     """
     from polystick.demo import run
 
     run(Path(out), quick=quick)
+
+
+def _speak_of_warnings():
+    for category in (RuntimeWarning, UserWarning):
+        warnings.simplefilter("always", category)
+
+    def say(message, category, filename, lineno, file=None, line=None):
+        click.echo(f"Warning: {_in_options(str(message))}", err=True)
+
+    warnings.showwarning = say
+
+
+def _sentence(error):
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    said = _in_options(" ".join(str(error).split()))
+    return said or type(error).__name__
+
+
+def _in_options(text):
+    for name, option in _OPTIONS.items():
+        text = text.replace(name, option)
+    return text
 
 
 if __name__ == "__main__":

@@ -1,34 +1,67 @@
-"""The demonstration: which names rise and fall together, with uncertainty, in under a minute."""
+"""The demonstration: what presidents speak about, and which topics go together, in about a minute."""
 
 import sys
+import time
 
 import click
 
-from polystick import CorrelatedMultinomial, Gibbs, datasets, plots
+from polystick import CorrelatedTopicModel, Gibbs, datasets
+from polystick.commands import pictures, plot, views
+
+_NEXT = """\
+next:
+  polystick reproduce figure1 --quick --out paper     a figure of the paper
+  polystick fit topics FILE --topics 20 --out run     topics of your own texts (polystick fit --help)
+  polystick fit gp FILE --inputs year --out run       shares that change smoothly with time"""
 
 
 def run(folder, *, quick=False):
-    """Fit, print a table, write a picture."""
-    import matplotlib  # before the work, which would be lost without it
-
-    matplotlib.use("Agg")
+    """Fit, print tables, write a picture."""
+    plot.pyplot()  # before the work, which would be lost without it
     folder.mkdir(parents=True, exist_ok=True)
-    n_names, step, n_draws = (8, 9, 50) if quick else (30, 3, 500)
-    counts = datasets.load_names("M", n_names=n_names, years=range(1960, 2014, step))
-    click.echo(f"{len(counts)} rows (state and year) of counts over {n_names} boys' names")
-    click.echo("compiling kernels (once) ...", err=True)
-    inference = Gibbs(n_draws=n_draws, n_burn=n_draws // 2, n_chains=4)
-    in_terminal = sys.stderr.isatty()
-    model = CorrelatedMultinomial(inference=inference, random_state=1, progress=in_terminal)
+    addresses, n_topics, sweeps = datasets.load_state_of_the_union(), 24, 200
+    counts, words = addresses.counts, addresses.words
+    if quick:
+        counts, words, n_topics, sweeps = counts[::10, :1000], words[:1000], 6, 15
+    begin, end = addresses.years[[0, -1]]
+    click.echo(f"State of the Union addresses, {begin} to {end}: {counts.shape[0]} passages,")
+    click.echo(f"{counts.sum()} words, {counts.shape[1]} of them different; {n_topics} topics\n")
+    click.echo("compiling (the first time only) and starting ...", err=True)
+    begun = time.perf_counter()
+    inference = Gibbs(n_draws=sweeps, n_burn=sweeps, n_chains=1)
+    shown = sys.stderr.isatty()
+    model = CorrelatedTopicModel(n_topics, inference=inference, random_state=1, progress=shown)
     model.fit(counts)
-    click.echo(model.posterior_.summary())
-    click.echo(model.summary().round(3).to_string())
-    click.echo(f"picture: {_picture(model, folder)}")
+    click.echo(f"fitted in {time.perf_counter() - begun:.0f} seconds\n")
+    _print_tables(model, words)
+    click.echo(f"picture: {_draw(model, words, folder)}\n\n{_NEXT}")
 
 
-def _picture(model, folder):
-    axes = plots.correlation(model.category_correlation().mean)
-    axes.set_title("Boys' names in the USA, 1960-2013:\nwhose shares rise and fall together")
-    path = folder / "names_correlation.png"
-    axes.figure.savefig(path, dpi=120)
+def _print_tables(model, words):
+    click.echo("What they speak about: share of all words, and likeliest words")
+    for _, share, likeliest in views.topic_table(model, words, 7).itertuples(index=False):
+        click.echo(f"  {share:5.1%}  {' '.join(likeliest)}")
+    labels = views.topic_labels(model, words)
+    pairs = views.strongest_pairs(model.topic_correlation(), 5, labels)
+    click.echo("\nTopics that go together, and that avoid each other: correlation (90 % interval)")
+    for table in pairs.values():
+        for r, lower, upper, one, other in table.itertuples(index=False):
+            click.echo(f"  {r:+.2f} ({lower:+.2f} to {upper:+.2f})  {one}  |  {other}")
+        click.echo()
+
+
+def _draw(model, words, folder):
+    figure = pictures.graph_of_topics(model, views.topic_labels(model, words))
+    _make_room(figure, 0.4)
+    figure.suptitle("State of the Union addresses: topics and which of them go together")
+    path = folder / "topics.png"
+    figure.savefig(path, dpi=120)
     return path
+
+
+def _make_room(figure, inches):
+    """Make a figure taller; its axes stay as large as they are."""
+    wide, high = figure.get_size_inches()
+    place, share = figure.subplotpars, high / (high + inches)
+    figure.set_size_inches(wide, high + inches)
+    figure.subplots_adjust(bottom=place.bottom * share, top=place.top * share)

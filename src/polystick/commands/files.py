@@ -1,0 +1,333 @@
+"""Files of counts: what a user has on disk becomes tables with names.
+
+A file is read by its ending (CSV, TSV, parquet, JSON lines, NPZ, Matrix Market; also packed by gzip, bzip2 or
+xz). Each category has a name, so that a later file with another order of columns means the same.
+"""
+
+import bz2
+import gzip
+import itertools
+import json
+import lzma
+import re
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse
+
+__all__ = ["Documents", "Reading", "Table", "read", "read_names", "table_of", "with_columns"]
+
+_PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
+_SPARSE = {"data", "indices", "indptr", "shape"}
+_WORD = re.compile(r"\w\w+")
+
+
+class Reading(NamedTuple):
+    """How a file is to be read."""
+
+    vocabulary: str | None = None  # a file with a name for each column
+    ignore: tuple[str, ...] = ()  # columns that are not counts
+    name: str | None = None  # of the column with the category, where each line is one count
+    value: str | None = None  # of the column with how many; None: each line is 1
+    field: str | None = None  # of each line of JSON; None: "text" or "tokens"
+    max_words: int | None = None  # the most frequent are kept
+    stop_words: bool = False  # whether to drop frequent English words
+
+
+class Table(NamedTuple):
+    """Counts, and what stands beside them."""
+
+    counts: pd.DataFrame  # (n, K), a column for each category; may be sparse
+    beside: pd.DataFrame  # (n, ...) other columns, such as inputs
+    is_open: bool  # whether a category that was never seen is left out, and not an empty column
+
+
+class Documents(NamedTuple):
+    """Words in their order."""
+
+    tokens: list  # of lists of names
+    names: list | None  # of all categories, where the file says
+
+
+def read(path, reading, beside=()):
+    """Return the Table or the Documents in a file.
+
+    beside : names of columns that are no counts, but wanted
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} must be a file; there is none of that name")
+    ending = path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix
+    readers = {
+        ".csv": lambda: _arrange(pd.read_csv(path), path, reading, beside),
+        ".tsv": lambda: _arrange(pd.read_csv(path, sep="\t"), path, reading, beside),
+        ".parquet": lambda: _arrange(_read_parquet(path), path, reading, beside),
+        ".jsonl": lambda: _read_lines(path, reading),
+        ".npz": lambda: _read_npz(path, reading),
+        ".mtx": lambda: _read_market(path, reading),
+    }
+    if ending not in readers:
+        raise ValueError(
+            f"{path} must end in {', '.join(readers)}; got {path.suffix or 'no ending'}"
+        )
+    try:
+        return readers[ending]()
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        said = " ".join(str(error).split())
+        raise ValueError(
+            f"{path} must be a {ending[1:].upper()} file; reading it: {said}"
+        ) from error
+
+
+def read_names(path):
+    """Return the names in a file, one to a line."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"the vocabulary {path} must be a file; there is none of that name")
+    return Path(path).read_text(encoding="utf-8").splitlines()
+
+
+# tables
+
+
+def _read_parquet(path):
+    try:
+        return pd.read_parquet(path)
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is a parquet file, and reading it needs pyarrow: pip install pyarrow, or turn it "
+            "into CSV"
+        ) from error
+
+
+def _arrange(frame, path, reading, beside):
+    """Tell counts from other columns."""
+    frame.columns = frame.columns.astype(str)
+    lost = [c for c in (*reading.ignore, *beside) if c not in frame.columns]
+    if lost:
+        raise ValueError(
+            f"{path} must have the column {lost[0]!r}; its columns are {_some(frame.columns)}"
+        )
+    frame = frame.drop(columns=list(reading.ignore))
+    if reading.name is not None:
+        return _from_long(frame, path, reading)
+    counts = frame.drop(columns=list(beside))
+    _refuse_odd_columns(counts, path)
+    return Table(counts, frame[list(beside)], is_open=False)
+
+
+def _refuse_odd_columns(counts, path):
+    for name in counts.columns:
+        if name.startswith("Unnamed: "):
+            raise ValueError(
+                f"each column of {path} must have a name; column {name.split()[1]} (from 0) has none: "
+                f'name it, or leave it out by --ignore "{name}"'
+            )
+        column = counts[name]
+        if not pd.api.types.is_numeric_dtype(column):
+            numbers = pd.to_numeric(column, errors="coerce")
+            row = int(np.flatnonzero(numbers.isna())[0])
+            raise ValueError(
+                f"column {name!r} of {path} must hold counts; row {row} has {column.iloc[row]!r}; "
+                f"leave the column out by --ignore {name}"
+            )
+
+
+def _from_long(frame, path, reading):
+    """Return the table of lines that each name a category; the other columns say which row it is."""
+    wanted = [reading.name] if reading.value is None else [reading.name, reading.value]
+    for name in wanted:
+        if name not in frame.columns:
+            raise ValueError(
+                f"{path} must have the column {name!r}; its columns are {_some(frame.columns)}"
+            )
+    keys = [c for c in frame.columns if c not in wanted]
+    if not keys:
+        raise ValueError(f"{path} must have a column, beside {_some(wanted)}, that names the rows")
+    frame = frame.dropna(subset=[reading.name])
+    values = np.ones(len(frame)) if reading.value is None else frame[reading.value]
+    if not pd.api.types.is_numeric_dtype(values):
+        raise ValueError(f"column {reading.value!r} of {path} must hold counts; got text")
+    rows = frame.groupby(keys, sort=False, dropna=False).ngroup().to_numpy()
+    codes, names = pd.factorize(frame[reading.name].astype(str))
+    _, first = np.unique(rows, return_index=True)
+    cells = scipy.sparse.coo_array(
+        (np.asarray(values), (rows, codes)), shape=(len(first), len(names))
+    )
+    counts = _by_size(_named(cells.tocsr(), names, path), reading.max_words)
+    return Table(counts, frame[keys].iloc[first].reset_index(drop=True), is_open=True)
+
+
+def _by_size(counts, most):
+    """Bring the columns into the order of their totals, the largest first."""
+    totals = counts.sum().to_numpy()
+    order = np.lexsort([counts.columns.to_numpy(str), -totals])[:most]
+    return counts.iloc[:, order]
+
+
+def _named(matrix, names, path):
+    if len(names) != matrix.shape[1]:
+        turned = "; it has as many rows: transpose it" if len(names) == matrix.shape[0] else ""
+        raise ValueError(
+            f"{path} must have a column for each of the {len(names)} names; it has "
+            f"{matrix.shape[1]}{turned}"
+        )
+    matrix.sum_duplicates()
+    frames: Any = pd.DataFrame.sparse
+    return frames.from_spmatrix(matrix, columns=pd.Index(names).astype(str))
+
+
+def with_columns(counts, names):
+    """Return sparse counts of the categories named; one that is not there has none."""
+    sparse: Any = counts.sparse
+    cells = sparse.to_coo()
+    codes = pd.Index(names).get_indexer(counts.columns)[cells.col]
+    known = codes >= 0
+    where = (cells.row[known], codes[known])
+    shape = (len(counts), len(names))
+    return _named(scipy.sparse.csr_array((cells.data[known], where), shape), names, "the counts")
+
+
+def _some(names):
+    names = [str(name) for name in names]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+# words
+
+
+def _read_lines(path, reading):
+    """Return the words of each line of JSON."""
+    opened = _PACKED.get(path.suffix, open)
+    with opened(path, "rt", encoding="utf-8") as file:
+        records = [_record(line, path, i) for i, line in enumerate(file, 1) if line.strip()]
+    if not records:
+        raise ValueError(f"{path} must have a line for each document; it has none")
+    field = reading.field or next((f for f in ("text", "tokens") if f in records[0]), None)
+    if field is None:
+        raise ValueError(
+            f"the lines of {path} must have a field text or tokens; they have "
+            f"{_some(records[0])}: name one by --field"
+        )
+    stop = _stop_words() if reading.stop_words else frozenset()
+    words = (_words(record, field, path, i) for i, record in enumerate(records, 1))
+    return Documents([[w for w in line if w not in stop] for line in words], None)
+
+
+def _record(line, path, i):
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"each line of {path} must be JSON; line {i}: {error}") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"each line of {path} must be an object with fields; line {i} is another")
+    return record
+
+
+def _words(record, field, path, i):
+    value = record.get(field)
+    if isinstance(value, str):
+        return _WORD.findall(value.lower())
+    if isinstance(value, list) and not any(isinstance(token, list | dict) for token in value):
+        return [str(token) for token in value]
+    raise ValueError(
+        f"the field {field!r} of each line of {path} must be a text or a list of words; line {i} has "
+        f"{type(value).__name__}"
+    )
+
+
+def _stop_words():
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return ENGLISH_STOP_WORDS
+
+
+def table_of(documents, names=None, most=None):
+    """Count the words of documents; names: the categories, or None for those that are there."""
+    if names is None:
+        seen = Counter(word for words in documents.tokens for word in words)
+        names = documents.names or sorted(seen, key=lambda word: (-seen[word], word))[:most]
+    place = {name: k for k, name in enumerate(names)}
+    cells = [(i, place[w]) for i, ws in enumerate(documents.tokens) for w in ws if w in place]
+    rows, columns = np.array(cells, dtype=np.int64).reshape(-1, 2).T
+    shape = (len(documents.tokens), len(names))
+    matrix = scipy.sparse.coo_array((np.ones(len(cells), dtype=np.int64), (rows, columns)), shape)
+    counts = _named(matrix.tocsr(), names, "the documents")
+    return Table(counts, pd.DataFrame(index=counts.index), is_open=True)
+
+
+# arrays
+
+
+def _read_npz(path, reading):
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: array for name in stored.files if (array := _plain(stored, name)).size}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} must be an NPZ file of plain arrays ({error})") from error
+    names = next((arrays[name].astype(str).tolist() for name in _NAMES if name in arrays), None)
+    if reading.vocabulary is not None:
+        names = read_names(reading.vocabulary)
+    if "tokens" in arrays:
+        return _tokens(arrays, names, path)
+    if set(arrays) >= _SPARSE:
+        cells = (arrays["data"], arrays["indices"], arrays["indptr"])
+        matrix = scipy.sparse.csr_array(cells, shape=tuple(arrays["shape"]))
+    else:
+        matrix = scipy.sparse.csr_array(_only_table(arrays, path))
+    return _from_matrix(matrix, names, path, reading)
+
+
+def _plain(stored, name):
+    """Return an array, or an empty one where it holds objects, which would have to be unpickled."""
+    try:
+        return stored[name]
+    except ValueError:
+        return np.empty(0)
+
+
+def _only_table(arrays, path):
+    tables = [array for array in arrays.values() if array.ndim == 2 and array.dtype.kind in "iufb"]
+    if len(tables) != 1:
+        raise ValueError(
+            f"{path} must hold the arrays data, indices, indptr and shape of a CSR matrix, tokens, or "
+            f"one table of counts; it holds {_some(arrays)}"
+        )
+    return tables[0]
+
+
+def _tokens(arrays, names, path):
+    tokens, offsets = arrays["tokens"], arrays.get("offsets", [0, len(arrays["tokens"])])
+    if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or not tokens.size or tokens.min() < 0:
+        raise ValueError(f"tokens of {path} must be whole numbers from 0, in one axis; got others")
+    names = [str(k) for k in range(int(tokens.max()) + 1)] if names is None else names
+    if tokens.max() >= len(names):
+        raise ValueError(
+            f"tokens of {path} must be below {len(names)}, the number of names; got {tokens.max()}"
+        )
+    words = [names[token] for token in tokens]
+    return Documents([words[a:b] for a, b in itertools.pairwise(offsets)], names)
+
+
+def _read_market(path, reading):
+    try:
+        matrix = scipy.sparse.csr_array(scipy.io.mmread(path))
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
+    names = None if reading.vocabulary is None else read_names(reading.vocabulary)
+    return _from_matrix(matrix, names, path, reading)
+
+
+def _from_matrix(matrix, names, path, reading):
+    is_open = names is not None
+    counts = _named(
+        matrix, [str(k) for k in range(matrix.shape[1])] if names is None else names, path
+    )
+    if reading.max_words is not None:
+        counts = _by_size(counts, reading.max_words)
+    return Table(counts, pd.DataFrame(index=counts.index), is_open)

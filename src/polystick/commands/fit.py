@@ -1,0 +1,186 @@
+"""`polystick fit`: learn a model from a file."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+_COUNT = click.IntRange(min=1)
+
+
+class Columns(click.ParamType):
+    """Names of columns, separated by commas."""
+
+    name = "columns"
+
+    def convert(self, value, param, ctx):
+        names = value.split(",") if isinstance(value, str) else value
+        if not all(names):
+            self.fail(f"names must be separated by single commas; got {value!r}", param, ctx)
+        return list(names)
+
+
+RUNNING = (
+    click.option("--out", required=True, metavar="RUN", type=click.Path(file_okay=False),
+                 help="Folder for the result, its settings and its checkpoints."),
+    click.option("--resume", is_flag=True,
+                 help="Go on with the run in that folder, to the same bits as if it had not stopped. "
+                 "Options that are left out are those it was started with."),
+    click.option("--seed", type=click.IntRange(min=0),
+                 help="The same seed gives the same draws on any number of threads. [default: 0]"),
+    click.option("--threads", type=_COUNT, help="[default: all cores]"),
+    click.option("--draws", type=_COUNT, help="Draws to keep in each chain."),
+    click.option("--burn", type=click.IntRange(min=0), help="Sweeps to forget first."),
+    click.option("--chains", type=_COUNT, help="Independent chains."),
+    click.option("--mean-field", is_flag=True, default=None,
+                 help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
+    click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
+)  # fmt: skip
+READING = (
+    click.option("--ignore", type=Columns(), metavar="COLUMNS", help="Columns that are no counts."),
+    click.option("--name", metavar="COLUMN",
+                 help="The file has a line for each count: the column with the category. Lines that agree "
+                 "in all other columns are one row."),
+    click.option("--value", metavar="COLUMN",
+                 help="With --name: the column with how many. [default: each line is one]"),
+    click.option("--vocabulary", metavar="FILE", type=click.Path(dir_okay=False),
+                 help="Names of the columns of a matrix (.mtx, .npz), one to a line."),
+    click.option("--field", help="Field of each line of JSON. [default: text, else tokens]"),
+    click.option("--max-words", type=click.IntRange(min=2), metavar="N",
+                 help="Keep the N most frequent. [default: all]"),
+    click.option("--stop-words", is_flag=True, default=None,
+                 help="Drop frequent English words from texts, such as 'the'."),
+)  # fmt: skip
+
+
+@click.group(short_help="Learn a model from a file of counts.")
+def fit():
+    """Learn a model from a file of counts; RUN then serves score, show and plot.
+
+    \b
+    Files, by their ending (also with .gz, .bz2 or .xz behind it):
+      .csv .tsv    a header with the names of the categories, a line for each row;
+                   or a line for each count, with --name and --value
+      .parquet     the same (needs pyarrow)
+      .jsonl       a line for each document: {"text": "..."} or {"tokens": [...]}
+      .npz         a CSR matrix (data, indices, indptr, shape) with names in vocab,
+                   one table of counts, or tokens (and offsets) with vocab
+      .mtx         Matrix Market, rows are documents; names by --vocabulary
+
+    Example: polystick fit topics speeches.jsonl --topics 20 --out run
+    """  # noqa: D301
+
+
+def with_options(*more):
+    """Give a command the argument FILE and the options of every fit."""
+
+    def decorate(function):
+        for option in reversed((*more, *RUNNING, *READING)):
+            function = option(function)
+        return click.argument("file", type=click.Path(dir_okay=False))(function)
+
+    return decorate
+
+
+@fit.command()
+@with_options(
+    click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]")
+)
+def topics(**options):
+    """Learn topics of documents, whose shares rise and fall together.
+
+    Example: polystick fit topics speeches.jsonl --topics 30 --stop-words --out run
+    """
+    run("topics", **options)
+
+
+@fit.command()
+@with_options()
+def multinomial(**options):
+    """Learn which categories rise and fall together from row to row.
+
+    Example: polystick fit multinomial species.csv --ignore site --out run
+    """
+    run("multinomial", **options)
+
+
+@fit.command()
+@with_options(
+    click.option("--inputs", required=True, type=Columns(), metavar="COLUMNS",
+                 help="Columns with the time or place of each row, separated by commas.")
+)  # fmt: skip
+def gp(**options):
+    """Learn probabilities that are smooth functions of inputs, such as years or places.
+
+    Example: polystick fit gp names.csv --inputs year --out run
+    """
+    run("gp", **options)
+
+
+@fit.command()
+@with_options(
+    click.option("--states", type=_COUNT, help="Dimensions of the hidden state. [default: 5]"),
+    click.option("--sequence", metavar="COLUMN",
+                 help="The column of a table that names the sequence of each row; rows are its steps. "
+                 "[default: all rows are one sequence]"),
+)  # fmt: skip
+def lds(**options):
+    """Learn the dynamics of sequences of tokens or counts.
+
+    Example: polystick fit lds words.jsonl --states 5 --max-words 200 --out run
+    """
+    run("lds", **options)
+
+
+def run(kind, *, file, out, resume, as_json, **given):
+    """Fit a model to a file, and write its folder."""
+    from polystick.commands import models, runs
+
+    model, folder = models.MODELS[kind], Path(out)
+    options = runs.begin(out, kind, given, {**models.COMMON, **model.defaults}, resume)
+    data = models.read_data(kind, file, options)
+    for sentence in data.notes:
+        click.echo(f"Note: {sentence}", err=True)
+    size = {"rows": data.n_rows, "categories": len(data.names), "counts": data.n_counts}
+    if not as_json:
+        n_rows = f"{data.n_rows} {model.row}{'s'[: data.n_rows != 1]}"
+        click.echo(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
+    shown = sys.stderr.isatty() and not as_json
+    place = {"progress": shown, "checkpoint": folder / "checkpoint"}
+    estimator = models.make_estimator(kind, options, len(data.names), **place)
+    begun = time.perf_counter()
+    with runs.started(folder, kind, options):
+        estimator.fit(*data.arguments, resume=resume)
+    about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
+    if not runs.finish(folder, kind, options, data.names, estimator, data=about):
+        click.echo("Note: no draws.nc was written: pip install polystick[io]", err=True)
+    outcome = {
+        "run": str(folder),
+        "model": kind,
+        **about,
+        "summary": estimator.posterior_.summary(),
+    }
+    _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
+    _refuse_half(estimator, options, folder)
+
+
+def _report(outcome, as_json):
+    if as_json:
+        click.echo(json.dumps(outcome))
+        return
+    folder = outcome["run"]
+    click.echo(outcome["summary"])
+    click.echo(f"{outcome['seconds']} seconds; the result is in {folder}")
+    click.echo(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
+
+
+def _refuse_half(estimator, options, folder):
+    """Let a script know that Ctrl-C ended the run."""
+    planned = options["burn"] + options["draws"]
+    if not options["mean_field"] and estimator.n_iter_ < planned:
+        raise RuntimeError(
+            f"stopped after {estimator.n_iter_} of {planned} sweeps; {folder} holds the draws so far; "
+            "go on with --resume"
+        )

@@ -1,0 +1,173 @@
+"""The models of the command line: how each is made, what it reads, and what its options are."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polystick.commands.files import Documents, Reading, Table, read, table_of, with_columns
+
+
+class Data(NamedTuple):
+    """What `fit` and `score` of an estimator take."""
+
+    arguments: tuple
+    names: list  # of the categories
+    n_rows: int
+    n_counts: int
+    notes: list  # sentences for the user
+
+
+class Model(NamedTuple):
+    """A model as the command line knows it."""
+
+    make: Callable[..., Any]  # (options, common arguments of estimators) -> estimator
+    read: Callable[..., Data]  # (path, reading, options, names of the fit or None) -> data
+    defaults: dict
+    row: str  # what a row is
+
+
+def make_estimator(kind, options, n_categories, *, progress=False, checkpoint=None):
+    """Return the estimator that the options ask for."""
+    common = {
+        "inference": _inference(options),
+        "random_state": options["seed"],
+        "n_jobs": options["threads"],
+        "progress": progress,
+        "checkpoint": checkpoint,
+    }
+    return MODELS[kind].make({**options, "n_categories": n_categories}, common)
+
+
+def read_data(kind, path, options, names=None):
+    """Return the data in a file, as the model wants them; names: the categories of the fit, or None."""
+    given = {field: options.get(field) for field in Reading._fields}
+    reading = Reading(**{field: value for field, value in given.items() if value is not None})
+    return MODELS[kind].read(path, reading, options, names)
+
+
+def _inference(options):
+    from polystick import Gibbs, MeanField
+
+    if options["mean_field"]:
+        return MeanField(n_draws=options["draws"], max_bytes=2**28)
+    sizes = {f"n_{name}": options[name] for name in ("draws", "burn", "chains")}
+    return Gibbs(**sizes, max_bytes=2**28)
+
+
+# how they are made
+
+
+def _make_topics(options, common):
+    from polystick import CorrelatedTopicModel
+
+    return CorrelatedTopicModel(options["topics"], **common)
+
+
+def _make_multinomial(options, common):
+    from polystick import CorrelatedMultinomial
+
+    return CorrelatedMultinomial(**common)
+
+
+def _make_gp(options, common):
+    from polystick import MultinomialGP
+
+    return MultinomialGP(**common)
+
+
+def _make_lds(options, common):
+    from polystick import MultinomialLDS
+
+    return MultinomialLDS(options["states"], n_categories=options["n_categories"], **common)
+
+
+# what they read
+
+
+def _read_counts(path, reading, options, names):
+    (counts, *_), notes = _table(path, reading, names)
+    return Data((counts,), list(counts.columns), len(counts), _total(counts), notes)
+
+
+def _read_inputs(path, reading, options, names):
+    table, notes = _table(path, reading, names, beside=options["inputs"])
+    for name in options["inputs"]:
+        if name not in table.beside.columns:
+            raise ValueError(
+                f"{path} must have the column {name!r}, an input; only tables (CSV, TSV, parquet) have "
+                "columns beside the counts"
+            )
+    counts, inputs = table.counts, table.beside[list(options["inputs"])]
+    return Data((inputs, counts), list(counts.columns), len(counts), _total(counts), notes)
+
+
+def _read_sequences(path, reading, options, names):
+    """Return words in their order, or the rows of a table as the steps of a sequence."""
+    column = options.get("sequence")
+    found = read(path, reading, beside=() if column is None else (column,))
+    if isinstance(found, Table):
+        return _sequences_of_rows(path, reading, column, names)
+    names = list(table_of(found, names, reading.max_words).counts.columns)
+    place = {name: k for k, name in enumerate(names)}
+    sequences = [np.array([place[w] for w in ws if w in place], int) for ws in found.tokens]
+    kept = [sequence for sequence in sequences if len(sequence) > 1]
+    n_short = len(sequences) - len(kept)
+    notes = [f"{n_short} sequences of fewer than 2 words are left out"] if n_short else []
+    return Data((kept,), names, len(kept), sum(map(len, kept)), notes)
+
+
+def _sequences_of_rows(path, reading, column, names):
+    table, notes = _table(path, reading, names, beside=() if column is None else (column,))
+    counts = table.counts.astype(float)
+    rows = [counts.index]
+    if column is not None:
+        rows = table.beside.groupby(column, sort=False).groups.values()
+    sequences = [counts.loc[each] for each in rows]
+    return Data((sequences,), list(counts.columns), len(sequences), _total(counts), notes)
+
+
+def _table(path, reading, names, beside=()):
+    """Return a table, its categories those of the fit, and what was dropped."""
+    found = read(path, reading, beside)
+    if isinstance(found, Documents):
+        table = table_of(found, names, reading.max_words)
+        n_words = sum(map(len, found.tokens))
+        return table, _dropped(n_words - _total(table.counts)) if names else []
+    if names is None or list(found.counts.columns) == list(names):
+        return found, []
+    if not found.is_open:
+        _refuse_other_categories(found.counts.columns, names, path)
+        return found._replace(counts=found.counts[names]), []
+    counts = with_columns(found.counts, names)
+    return found._replace(counts=counts), _dropped(_total(found.counts) - _total(counts))
+
+
+def _refuse_other_categories(columns, names, path):
+    lost, new = set(names) - set(columns), set(columns) - set(names)
+    if lost or new:
+        wrong = f"{min(new)!r} is not one: --ignore it" if not lost else f"it lacks {min(lost)!r}"
+        if all(name.isdigit() for name in columns):
+            wrong += ", and has no names: give them by --vocabulary"
+        raise ValueError(f"{path} must have the {len(names)} categories of the fit; {wrong}")
+
+
+def _dropped(n_counts):
+    return [f"{n_counts} counts of categories unknown to the fit are ignored"] if n_counts else []
+
+
+def _total(counts):
+    total = float(counts.sum().sum())
+    return int(total) if total.is_integer() else total
+
+
+_SHORT = {"draws": 200, "burn": 200, "chains": 2}
+MODELS = {
+    "topics": Model(_make_topics, _read_counts, {**_SHORT, "topics": 20}, "document"),
+    "multinomial": Model(
+        _make_multinomial, _read_counts, {"draws": 1000, "burn": 500, "chains": 4}, "row"
+    ),
+    "gp": Model(_make_gp, _read_inputs, _SHORT, "row"),
+    "lds": Model(_make_lds, _read_sequences, {**_SHORT, "burn": 300, "states": 5}, "sequence"),
+}
+COMMON = {"seed": 0, "threads": None, "mean_field": False}

@@ -1,0 +1,108 @@
+"""The pictures that suit each model: name of the file -> figure."""
+
+import numpy as np
+
+__all__ = ["PICTURES", "graph_of_topics"]
+
+_PLACES = ({"lon", "lat"}, {"longitude", "latitude"})  # names of columns that make a map
+
+
+def graph_of_topics(estimator, labels):
+    """Draw the topics as a graph, with the lines that matter most: about two for each topic."""
+    from polystick import plots
+
+    correlation = estimator.topic_correlation().mean
+    sizes = estimator.topic_sizes()["share"].sort_index()
+    strength = np.sort(np.abs(correlation.to_numpy())[np.triu_indices(len(correlation), 1)])[::-1]
+    threshold = strength[min(2 * len(correlation), len(strength) - 1)]
+    threshold = float(np.clip(np.ceil(20 * threshold) / 20, 0.1, 0.9))
+    return plots.topic_graph(correlation, labels=labels, sizes=sizes, threshold=threshold).figure
+
+
+def _topics(run):
+    from polystick import plots
+    from polystick.commands.views import topic_labels
+
+    model, labels = run.estimator, topic_labels(run.estimator, run.names)
+    yield "topic_graph", graph_of_topics(model, labels)
+    yield "topic_sizes", plots.topic_sizes(model.topic_sizes().rename(index=labels)).figure
+    matrix = model.topic_correlation().mean.rename(index=labels, columns=labels)
+    yield "correlation", plots.correlation(matrix, label="correlation of log shares").figure
+
+
+def _multinomial(run):
+    from polystick import plots
+
+    yield "correlation", plots.correlation(run.estimator.category_correlation().mean).figure
+
+
+def _gp(run):
+    inputs = run.options["inputs"]
+    if len(inputs) == 1:
+        yield "paths", _paths_over_input(run)
+    elif len(inputs) == 2:
+        yield from _maps(run)
+
+
+def _paths_over_input(run):
+    import pandas as pd
+
+    from polystick import plots
+
+    model, (name,) = run.estimator, run.options["inputs"]
+    seen = model.inputs_[:, 0]
+    dense = np.union1d(seen, np.linspace(seen.min(), seen.max(), 200))
+    mean, sd = model.predict_proba(pd.DataFrame({name: dense}), return_std=True, n_draws=64)
+    lower, upper = (np.clip(mean + side * 1.645 * sd, 0, 1) for side in (-1, 1))  # 90 %
+    return plots.category_paths(
+        pd.Index(dense, name=name),
+        mean,
+        lower,
+        upper,
+        counts=model.counts_,
+        counted_at=seen,
+        labels=run.names,
+    ).figure
+
+
+def _maps(run, n_maps=3):
+    """Draw maps of the largest categories."""
+    import pandas as pd
+
+    from polystick import plots
+
+    model, inputs = run.estimator, run.options["inputs"]
+    is_map = {name.lower() for name in inputs} in _PLACES
+    places = pd.DataFrame(model.inputs_, columns=inputs)
+    probabilities = model.predict_proba(places)
+    if is_map and inputs[0].lower().startswith("lat"):  # east is to the right
+        places = places[inputs[::-1]]
+    for k in np.argsort(-probabilities.mean(axis=0), kind="stable")[:n_maps]:
+        label = f"probability of {run.names[k]} (%)"
+        looks = {"sizes": model.counts_.sum(axis=1), "label": label, "geographic": is_map}
+        yield f"map_{k}", plots.category_map(places, probabilities[:, k], **looks).figure
+
+
+def _lds(run):
+    import pandas as pd
+
+    from polystick import plots
+
+    smoothed = run.estimator.smooth()[0]
+    steps = pd.RangeIndex(1, len(smoothed.probabilities) + 1, name="step of the first sequence")
+    bands = (smoothed.lower, smoothed.upper)
+    paths = plots.category_paths(steps, smoothed.probabilities, *bands, labels=run.names)
+    yield "paths", paths.figure
+
+
+def trace_of(run):
+    """Draw the log likelihood along the draws that were kept, where there are any."""
+    from polystick import plots
+
+    if not run.options["mean_field"]:
+        axes = plots.trace(run.estimator.posterior_.log_likelihood)
+        axes.set(xlabel="draw")
+        yield "trace", axes.figure
+
+
+PICTURES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}

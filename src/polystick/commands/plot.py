@@ -1,0 +1,51 @@
+"""`polystick plot`: pictures of what a model has learned."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Draw the pictures that suit a fitted model.")
+@click.argument("run", type=click.Path(file_okay=False))
+@click.option("--out", required=True, metavar="FOLDER", type=click.Path(file_okay=False),
+              help="Folder for the pictures.")  # fmt: skip
+@click.option("--format", "ending", default="png", type=click.Choice(["png", "svg", "pdf"]),
+              show_default=True)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the names of the files as JSON.")
+def plot(run, out, ending, as_json):
+    """Draw the pictures that suit the model.
+
+    \b
+    topics       a graph of the topics, their sizes, their correlations
+    multinomial  correlations of the categories
+    gp           probabilities along one input, or maps over two
+    lds          probabilities along the first sequence
+    and the trace of the log likelihood, where the model was sampled
+
+    Example: polystick plot run --out pictures
+    """  # noqa: D301
+    plt = pyplot()
+    from polystick.commands import pictures, runs
+
+    opened, folder = runs.open_run(run), Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    drawn = [*pictures.PICTURES[opened.kind](opened), *pictures.trace_of(opened)]
+    for name, figure in drawn:
+        paths.append(str(folder / f"{name}.{ending}"))
+        figure.savefig(paths[-1], dpi=120)
+        plt.close(figure)
+    click.echo(json.dumps({"pictures": paths}) if as_json else "\n".join(paths))
+
+
+def pyplot():
+    """Return matplotlib.pyplot, made to draw into files."""
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install polystick[plot]") from error
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

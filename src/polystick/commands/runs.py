@@ -1,0 +1,188 @@
+"""The folder of a run: what a fit leaves for later commands.
+
+    settings.json    the model, its options, how the file was read, and how far the run got
+    categories.json  the names of the categories, in their order
+    draws.nc         the draws (`Posterior.save`), for any program that reads netCDF
+    model.pickle     the fitted estimator
+    checkpoint/      where the run stands, for --resume
+
+A pickle can run programs when it is opened, so a folder is for its owner: do not open those of strangers.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["Run", "begin", "finish", "open_run", "started"]
+
+FORMAT = 1
+_KIND = "polystick run"
+_MAY_CHANGE = {"threads", "draws"}  # when a run goes on
+_RESULT = ("data", "model_sha256")  # of settings, once there is one
+_SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.pickle"
+
+
+class Run(NamedTuple):
+    """A run that has been fitted."""
+
+    kind: str  # of model
+    options: dict
+    names: list  # of the categories
+    estimator: Any
+
+
+def begin(folder, kind, given, defaults, resume):
+    """Return the options of a run that starts, or goes on; given: those on the command line, None if not.
+
+    A run that goes on has the options that it was started with.
+    """
+    folder = Path(folder)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if (folder / _SETTINGS).exists():
+        if not resume:
+            raise ValueError(
+                f"{folder} already holds a run; add --resume to go on with it, or choose another folder"
+            )
+        stored = _settings(folder)
+        _refuse_changes(folder, kind, chosen, stored)
+        return {**stored["options"], **chosen}
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise ValueError(
+            f"{folder} must be a new or an empty folder, or a run; it is something else"
+        )
+    return {**given, **defaults, **chosen}
+
+
+def _refuse_changes(folder, kind, chosen, stored):
+    if stored["model"] != kind:
+        raise ValueError(f"{folder} holds a run of {stored['model']}, not of {kind}")
+    options = stored["options"]
+    for name, value in chosen.items():
+        value = list(value) if isinstance(value, tuple) else value
+        if name not in _MAY_CHANGE and options.get(name) != value:
+            raise ValueError(
+                f"the run in {folder} was started with {_option(name)} {options.get(name)}; got {value}; "
+                "leave the option out to go on, or choose another folder"
+            )
+    if chosen.get("draws", options["draws"]) < options["draws"]:
+        raise ValueError(
+            f"a run can only become longer; that in {folder} was started with --draws "
+            f"{options['draws']}; got {chosen['draws']}"
+        )
+
+
+def _option(name):
+    return f"--{name.replace('_', '-')}"
+
+
+def note(folder, kind, options, **more):
+    """Write the settings of a run."""
+    from polystick import __version__
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    settings = {"kind": _KIND, "format": FORMAT, "version": __version__, "model": kind}
+    _write(Path(folder) / _SETTINGS, _encode({**settings, "options": options, **more}))
+
+
+@contextlib.contextmanager
+def started(folder, kind, options):
+    """Note that a run is on its way; where it fails, leave the folder as it was.
+
+    Until it has ended, later commands see the run as it was before it went on.
+    """
+    path, checkpoint = Path(folder) / _SETTINGS, Path(folder) / "checkpoint"
+    before = path.read_bytes() if path.exists() else None
+    former = {} if before is None else json.loads(before)
+    note(folder, kind, options, **{name: former[name] for name in _RESULT if name in former})
+    try:
+        yield
+    except Exception:
+        if before is not None:
+            _write(path, before)
+        elif not checkpoint.exists() or not any(checkpoint.iterdir()):
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            path.unlink()
+        raise
+
+
+def finish(folder, kind, options, names, estimator, **more):
+    """Write what later commands need; return whether the draws could be written too."""
+    folder = Path(folder)
+    content = pickle.dumps(estimator)
+    _write(folder / _CATEGORIES, _encode(names))
+    _write(folder / _MODEL, content)
+    try:
+        estimator.posterior_.save(folder / "draws.nc")
+        has_draws = True
+    except ImportError:  # the libraries for netCDF are optional
+        has_draws = False
+    note(folder, kind, options, **more, model_sha256=hashlib.sha256(content).hexdigest())
+    return has_draws
+
+
+def open_run(folder, threads=None):
+    """Return the run in a folder."""
+    folder = Path(folder)
+    settings = _settings(folder)
+    if "model_sha256" not in settings:
+        raise ValueError(
+            f"the run in {folder} has not ended; go on with the command that started it and --resume"
+        )
+    estimator = _unpickle(folder / _MODEL, settings)
+    estimator.set_params(n_jobs=threads, progress=False, checkpoint=None)
+    names = json.loads((folder / _CATEGORIES).read_bytes())
+    return Run(settings["model"], settings["options"], names, estimator)
+
+
+def _settings(folder):
+    path = folder / _SETTINGS
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder} must be a folder that `polystick fit ... --out {folder}` wrote; it has no {_SETTINGS}"
+        )
+    try:
+        settings = json.loads(path.read_bytes())
+        known = settings["kind"] == _KIND and settings["format"] == FORMAT
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} must be the settings of a run; it can't be read as such"
+        ) from error
+    if not known:
+        raise ValueError(
+            f"{path} must be the settings of a run in format {FORMAT}; got {settings['format']} by "
+            f"version {settings.get('version')}; use the version that wrote it"
+        )
+    return settings
+
+
+def _unpickle(path, settings):
+    from polystick import __version__
+
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != settings["model_sha256"]:
+        raise ValueError(
+            f"{path} is damaged: its checksum does not fit; repeat the fit with --resume to write it anew"
+        )
+    try:
+        return pickle.loads(content)
+    except (AttributeError, ImportError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"{path} was written by polystick {settings['version']} and can't be opened by {__version__} "
+            f"({error}); repeat the fit"
+        ) from error
+
+
+def _encode(thing):
+    return json.dumps(thing, indent=1, ensure_ascii=False).encode()
+
+
+def _write(path, content):
+    """Write a file whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    temporary.write_bytes(content)
+    os.replace(temporary, path)

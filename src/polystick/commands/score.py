@@ -1,0 +1,62 @@
+"""`polystick score`: how well a fitted model foretells other counts."""
+
+import json
+
+import click
+
+from polystick.commands.fit import READING
+
+_METHODS = click.Choice(["completion", "held-out"])
+
+
+def _reading(function):
+    for option in reversed(READING):
+        function = option(function)
+    return function
+
+
+@click.command(short_help="Score counts by a fitted model.")
+@click.argument("run", type=click.Path(file_okay=False))
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--method", type=_METHODS, help="For topics: show the model half of each document's words "
+              "and score the others, or score whole documents. [default: completion]")  # fmt: skip
+@click.option("--threads", type=click.IntRange(min=1), help="[default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@_reading
+def score(run, file, method, threads, as_json, **given):
+    """Print the log likelihood per count (in nats) of the counts in FILE, and the perplexity.
+
+    FILE is read like that of the fit, and must have its categories. The multinomial coefficient is left
+    out, so the numbers compare with a likelihood per word.
+
+    Example: polystick score run test.csv
+    """
+    from polystick.commands import models, runs
+
+    kind, options, names, estimator = runs.open_run(run, threads)
+    if method is not None and kind != "topics":
+        raise ValueError(f"--method is for topics; {run} holds a run of {kind}")
+    chosen = {name: value for name, value in given.items() if value is not None}
+    data = models.read_data(kind, file, {**options, **chosen}, names)
+    for sentence in data.notes:
+        click.echo(f"Note: {sentence}", err=True)
+    extras = {} if method is None else {"method": method.replace("-", "_")}
+    _report(float(estimator.score(*data.arguments, **extras)), kind, data, as_json)
+
+
+def _report(value, kind, data, as_json):
+    import numpy as np
+
+    found = {
+        "model": kind,
+        "rows": data.n_rows,
+        "counts": data.n_counts,
+        "log_likelihood_per_count": value,
+        "perplexity": float(np.exp(-value)),
+    }
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    click.echo(f"{data.n_rows} rows, {data.n_counts} counts")
+    click.echo(f"log likelihood per count  {value:.4f} nats")
+    click.echo(f"perplexity                {found['perplexity']:.2f}")

@@ -1,0 +1,33 @@
+"""`polystick show`: tables of what a model has learned."""
+
+import json
+
+import click
+
+
+@click.command(short_help="Print tables of what a model has learned.")
+@click.argument("run", type=click.Path(file_okay=False))
+@click.option("--words", default=8, type=click.IntRange(min=1), show_default=True,
+              help="Words of each topic.")  # fmt: skip
+@click.option("--rows", default=10, type=click.IntRange(min=1), show_default=True,
+              help="Most rows of the other tables.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+def show(run, words, rows, as_json):
+    """Print tables: topics and which of them go together, or the summary of another model.
+
+    Intervals hold 90 % of the posterior.
+
+    Example: polystick show run --words 6
+    """
+    from polystick.commands import runs, views
+
+    opened = runs.open_run(run)
+    tables = views.TABLES[opened.kind](opened, words, rows)
+    summary = opened.estimator.posterior_.summary()
+    if as_json:
+        plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}
+        click.echo(json.dumps({"model": opened.kind, "summary": summary, "tables": plain}))
+        return
+    click.echo(summary)
+    for title, table in tables.items():
+        click.echo(f"\n{title}\n{views.text_of(table)}")

@@ -1,0 +1,143 @@
+"""What a fitted model has to tell, as tables: title -> data frame."""
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["TABLES", "strongest_pairs", "text_of", "topic_labels", "topic_table"]
+
+_LEVEL = 0.9
+
+
+def topic_table(estimator, names, n_words):
+    """Return the topics, largest first: number, share and likeliest words."""
+    table = estimator.topics(n_words, words=names)
+    words = table[[column for column in table.columns if column != "share"]]
+    return pd.DataFrame(
+        {
+            "topic": table.index,
+            "share": table["share"].to_numpy(),
+            "words": words.to_numpy(dtype=object).tolist(),
+        }
+    )
+
+
+def topic_labels(estimator, names, n_words=3):
+    """Return a few words for each topic, in the order of the topics."""
+    words = topic_table(estimator, names, n_words).set_index("topic").sort_index()["words"]
+    return words.map(", ".join)
+
+
+def strongest_pairs(correlation, n_pairs, labels):
+    """Return the pairs of the highest and of the lowest correlation, with their intervals.
+
+    A pair whose interval holds zero is left out.
+    """
+    first, second = np.triu_indices(len(labels), 1)
+    mean, lower, upper = (frame.to_numpy()[first, second] for frame in correlation[:3])
+    pairs = pd.DataFrame(
+        {
+            "correlation": mean,
+            "lower": lower,
+            "upper": upper,
+            "one": np.asarray(labels)[first],
+            "other": np.asarray(labels)[second],
+        }
+    )
+    together = pairs[lower > 0].nlargest(n_pairs, "correlation")
+    apart = pairs[upper < 0].nsmallest(n_pairs, "correlation")
+    return {"go together": together, "avoid each other": apart}
+
+
+def _topics(run, n_words, n_rows):
+    labels = topic_labels(run.estimator, run.names)
+    pairs = strongest_pairs(run.estimator.topic_correlation(level=_LEVEL), n_rows, labels)
+    return {"topics": topic_table(run.estimator, run.names, n_words), **pairs}
+
+
+def _multinomial(run, n_words, n_rows):
+    correlation = run.estimator.category_correlation(level=_LEVEL)
+    shares = run.estimator.summary(level=_LEVEL).rename_axis("category").reset_index()
+    columns = ["category", "share", "lower", "upper"]
+    return {
+        "shares": shares[columns].head(n_rows),
+        **strongest_pairs(correlation, n_rows, run.names),
+    }
+
+
+def _gp(run, n_words, n_rows):
+    estimator = run.estimator
+    kernel = _kernel(estimator)
+    inputs = pd.DataFrame(estimator.inputs_, columns=run.options["inputs"])
+    probabilities = estimator.predict_proba(inputs)
+    order = np.argsort(-probabilities.mean(axis=0), kind="stable")[:n_rows]
+    lowest, highest = probabilities.argmin(axis=0)[order], probabilities.argmax(axis=0)[order]
+    places = [
+        ", ".join(f"{name} {value:g}" for name, value in zip(run.options["inputs"], place))
+        for place in estimator.inputs_
+    ]
+    ranges = pd.DataFrame(
+        {
+            "category": np.asarray(run.names)[order],
+            "average": probabilities.mean(axis=0)[order],
+            "lowest": probabilities[lowest, order],
+            "lowest at": [places[i] for i in lowest],
+            "highest": probabilities[highest, order],
+            "highest at": [places[i] for i in highest],
+        }
+    )
+    return {"kernel": kernel, "probabilities": ranges}
+
+
+def _kernel(estimator):
+    """Return the hyperparameters that were learned, in their own units."""
+    theta = np.exp(estimator.posterior_.flat("theta"))
+    names = estimator.posterior_.tree["posterior"]["theta"].coords["kernel_parameter"].values
+    low, high = np.quantile(theta, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    return pd.DataFrame(
+        {"hyperparameter": names, "mean": theta.mean(axis=0), "lower": low, "upper": high}
+    )
+
+
+def _lds(run, n_words, n_rows):
+    estimator = run.estimator
+    sizes = np.abs(np.linalg.eigvals(estimator.posterior_.flat("dynamics")))
+    sizes = -np.sort(-sizes, axis=1)
+    low, high = np.quantile(sizes, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    mean = sizes.mean(axis=0)
+    modes = pd.DataFrame({"eigenvalue (size)": mean, "lower": low, "upper": high})
+    modes["half-life (steps)"] = np.where(
+        mean < 1, np.log(0.5) / np.log(np.minimum(mean, 1)), np.inf
+    )
+    probabilities = np.concatenate([part.probabilities for part in estimator.smooth()])
+    shares = pd.DataFrame(
+        {
+            "category": run.names,
+            "average": probabilities.mean(axis=0),
+            "lowest": probabilities.min(axis=0),
+            "highest": probabilities.max(axis=0),
+        }
+    )
+    return {"dynamics": modes, "probabilities": shares.nlargest(n_rows, "average")}
+
+
+TABLES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}
+
+
+def text_of(table):
+    """Return a table as lines: words to the left, numbers to the right."""
+    if not len(table):
+        return "  none whose interval excludes zero"
+    columns = [_column(str(name), table[name]) for name in table.columns]
+    return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns))
+
+
+def _column(name, values):
+    """Return the cells of a column, all of one width."""
+    if pd.api.types.is_float_dtype(values):
+        form = "{:.3f}" if values.abs().max() <= 1 else "{:.4g}"
+        cells = [form.format(value) for value in values]
+    else:
+        cells = [" ".join(value) if isinstance(value, list) else str(value) for value in values]
+    width = max(map(len, [name, *cells]))
+    is_number = pd.api.types.is_numeric_dtype(values)
+    return [cell.rjust(width) if is_number else cell.ljust(width) for cell in (name, *cells)]

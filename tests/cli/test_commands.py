@@ -1,0 +1,375 @@
+"""Each command in this process: what it reads, writes, says, and refuses."""
+
+import json
+
+import numba
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse
+from click.testing import CliRunner
+
+from polystick import Posterior
+from polystick.cli import COMMANDS, main
+from polystick.commands.models import read_data
+
+COUNTS = np.random.default_rng(0).poisson([6, 4, 2], (12, 3))
+NAMES = ["ash", "beech", "cedar"]
+SHORT = ["--draws", "4", "--burn", "2", "--chains", "2"]
+
+
+needs_jit = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of all kinds with the same counts."""
+    folder = tmp_path_factory.mktemp("files")
+    wide = pd.DataFrame(COUNTS, columns=NAMES)
+    wide.to_csv(folder / "wide.csv", index=False)
+    wide[NAMES[::-1]].to_csv(folder / "turned.tsv", index=False, sep="\t")
+    dated = wide.assign(year=np.arange(2000, 2012), site="x")
+    dated.to_csv(folder / "dated.csv.gz", index=False)
+    long = dated.drop(columns="site").melt(id_vars="year", var_name="tree", value_name="n")
+    long.to_csv(folder / "long.csv", index=False)
+    words = [{"tokens": list(np.repeat(NAMES, row))} for row in COUNTS.tolist()]
+    texts = [{"text": " ".join(record["tokens"]).title()} for record in words]
+    for name, lines in (("tokens", words), ("texts", texts)):
+        (folder / f"{name}.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    csr = scipy.sparse.csr_array(COUNTS)
+    parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": csr.shape}
+    np.savez(folder / "csr.npz", **parts, vocab=np.array(NAMES))
+    np.savez(folder / "dense.npz", table=COUNTS, names=np.array(NAMES))
+    scipy.io.mmwrite(folder / "matrix.mtx", csr.tocoo())
+    (folder / "names.txt").write_text("\n".join(NAMES))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    call("fit", "multinomial", folder / "wide.csv", "--out", folder / "run", *SHORT)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def topics(folder):
+    arguments = ["--topics", 2, "--out", folder / "topics", *SHORT]
+    call("fit", "topics", folder / "texts.jsonl", *arguments)
+    return folder / "topics"
+
+
+@pytest.fixture(scope="module")
+def process(folder):
+    place = ["--inputs", "year", "--ignore", "site", "--out", folder / "process"]
+    call("fit", "gp", folder / "dated.csv.gz", *place, *SHORT)
+    return folder / "process"
+
+
+def score(run, file, *more):
+    return json.loads(call("score", run, file, "--json", *more).stdout)
+
+
+@pytest.mark.parametrize("name", sorted([*COMMANDS, "demo"]))
+def test_help_has_an_example(name):
+    assert f"Example: polystick {name}" in " ".join(call(name, "--help").stdout.split())
+
+
+@needs_jit
+def test_dynamics_are_learned_shown_scored_and_drawn(folder):
+    out = folder / "dynamics"
+    call("fit", "lds", folder / "texts.jsonl", "--states", 2, "--out", out, *SHORT)
+    shown = json.loads(call("show", out, "--json").stdout)["tables"]
+    assert len(shown["dynamics"]) == 2
+    assert [row["category"] for row in shown["probabilities"]] == NAMES
+    assert 1 < score(out, folder / "texts.jsonl")["perplexity"] < 4
+    assert "paths.png" in call("plot", out, "--out", folder / "drawn").stdout
+
+
+@pytest.mark.parametrize("kind", ["topics", "multinomial", "gp", "lds"])
+def test_each_model_has_an_example(kind):
+    assert f"Example: polystick fit {kind}" in " ".join(call("fit", kind, "--help").stdout.split())
+
+
+def test_a_run_holds_what_it_says(run):
+    settings = json.loads((run / "settings.json").read_text())
+    assert settings["model"] == "multinomial"
+    assert settings["options"]["seed"] == 0
+    assert settings["data"] == {"file": "wide.csv", "rows": 12, "categories": 3,
+                                "counts": int(COUNTS.sum()), "sweeps": 6}  # fmt: skip
+    assert json.loads((run / "categories.json").read_text()) == NAMES
+    assert Posterior.load(run / "draws.nc")["mean"].shape == (2, 4, 2)
+
+
+@needs_jit  # a score takes seconds without it
+@pytest.mark.parametrize(
+    "file",
+    ["turned.tsv", "csr.npz", "dense.npz", "tokens.jsonl", "texts.jsonl", "matrix.mtx", "long.csv"],
+)
+def test_all_kinds_of_files_mean_the_same(folder, run, file):
+    more = {"matrix.mtx": ["--vocabulary", folder / "names.txt"],
+            "long.csv": ["--name", "tree", "--value", "n"]}  # fmt: skip
+    expected, found = (
+        score(run, folder / name, *more.get(name, [])) for name in ("wide.csv", file)
+    )
+    assert found == expected
+    assert found["perplexity"] == pytest.approx(np.exp(-found["log_likelihood_per_count"]))
+    assert 1 < found["perplexity"] < 4
+
+
+@needs_jit
+def test_columns_can_be_left_out(folder, run):
+    more = ["--ignore", "year,site"]
+    assert score(run, folder / "dated.csv.gz", *more) == score(run, folder / "wide.csv")
+
+
+def test_words_unknown_to_the_fit_are_said(folder, run):
+    (folder / "more.jsonl").write_text('{"text": "ash oak beech oak"}\n{"text": "cedar"}')
+    result = call("score", run, folder / "more.jsonl")
+    assert "Note: 2 counts of categories unknown to the fit are ignored" in result.stderr
+    assert "2 rows, 3 counts" in result.stdout
+
+
+def test_topics_are_shown(topics):
+    text = call("show", topics, "--words", 2).stdout
+    assert "topics\ntopic  share  words" in text
+    assert "avoid each other" in text
+    shown = json.loads(call("show", topics, "--json", "--words", 2).stdout)
+    assert shown["model"] == "topics"
+    table = shown["tables"]["topics"]
+    assert sum(row["share"] for row in table) == pytest.approx(1)
+    assert all(len(row["words"]) == 2 and set(row["words"]) <= set(NAMES) for row in table)
+
+
+@needs_jit
+def test_topics_are_scored_in_two_ways(folder, topics):
+    one, other = (score(topics, folder / "texts.jsonl", "--method", method)
+                  for method in ("completion", "held-out"))  # fmt: skip
+    assert one == score(topics, folder / "texts.jsonl") != other
+
+
+def test_a_process_is_shown_and_scored(folder, process):
+    shown = json.loads(call("show", process, "--json", "--rows", 2).stdout)["tables"]
+    assert [row["category"] for row in shown["probabilities"]] == NAMES[:2]
+    assert shown["probabilities"][0]["lowest at"].startswith("year 20")
+    lengths = {row["hyperparameter"]: row for row in shown["kernel"]}["k2__length_scale"]
+    assert 0 < lengths["lower"] <= lengths["mean"] <= lengths["upper"]
+    assert 1 < score(process, folder / "dated.csv.gz")["perplexity"] < 4
+
+
+def test_a_multinomial_is_shown(run):
+    shown = json.loads(call("show", run, "--json", "--rows", 2).stdout)
+    shares = shown["tables"]["shares"]
+    assert [row["category"] for row in shares] == NAMES[:2]
+    assert all(row["lower"] <= row["share"] <= row["upper"] for row in shares)
+    assert "Gibbs: 2 chains x 4 draws" in shown["summary"]
+
+
+@pytest.mark.parametrize(
+    ("fixture", "names"),
+    [
+        ("topics", ["topic_graph", "topic_sizes", "correlation", "trace"]),
+        ("run", ["correlation", "trace"]),
+        ("process", ["paths", "trace"]),
+    ],
+)
+def test_pictures_suit_the_model(fixture, names, request, tmp_path):
+    out = tmp_path / "pictures"
+    result = call("plot", request.getfixturevalue(fixture), "--out", out, "--json")
+    assert json.loads(result.stdout)["pictures"] == [str(out / f"{name}.png") for name in names]
+    assert all((out / f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in names)
+    assert "Warning" not in result.stderr
+
+
+def test_two_inputs_make_maps(folder, tmp_path):
+    rng = np.random.default_rng(1)
+    at = pd.DataFrame(rng.uniform([30, -120], [48, -70], (12, 2)), columns=["lat", "lon"])
+    pd.concat([at, pd.DataFrame(COUNTS, columns=NAMES)], axis=1).to_csv(tmp_path / "at.csv")
+    options = ["--inputs", "lat,lon", "--ignore", "Unnamed: 0", "--mean-field", "--draws", 4]
+    call("fit", "gp", tmp_path / "at.csv", "--out", tmp_path / "run", *options)
+    drawn = call("plot", tmp_path / "run", "--out", tmp_path / "out", "--format", "svg").stdout
+    expected = {tmp_path / "out" / f"map_{k}.svg" for k in range(3)}
+    assert set(drawn.split()) == {str(path) for path in expected}
+    assert all(path.exists() for path in expected)
+
+
+def test_a_longer_run_is_the_same_run(folder, run, tmp_path):
+    arguments = ["fit", "multinomial", folder / "wide.csv", "--out"]
+    call(*arguments, tmp_path / "one", "--draws", 2, "--burn", 2, "--chains", 2, "--threads", 1)
+    told = call(*arguments, tmp_path / "one", "--resume", "--draws", 4, "--threads", 2, "--json")
+    assert json.loads(told.stdout)["sweeps"] == 6
+    one, whole = (Posterior.load(f / "draws.nc") for f in (tmp_path / "one", run))
+    np.testing.assert_array_equal(one["cov"], whole["cov"])
+
+
+def test_sequences_are_read_from_words_tokens_and_tables(folder):
+    names = np.array(["b", "a", "c"])
+    np.savez(folder / "seq.npz", tokens=[0, 1, 0, 1, 0, 1], offsets=[0, 4, 5, 6], vocab=names)
+    data = read_data("lds", folder / "seq.npz", {})
+    assert [s.tolist() for s in data.arguments[0]] == [[0, 1, 0, 1]]
+    assert data.names == ["b", "a", "c"]
+    assert data.notes == ["2 sequences of fewer than 2 words are left out"]
+    data = read_data("lds", folder / "texts.jsonl", {"max_words": 2}, NAMES)
+    assert [len(s) for s in data.arguments[0]] == COUNTS.sum(axis=1).tolist()
+    data = read_data("lds", folder / "dated.csv.gz", {"ignore": ["year"], "sequence": "site"})
+    np.testing.assert_array_equal(data.arguments[0][0], COUNTS)
+
+
+BAD = {
+    "missing file": (["nowhere.csv"], "nowhere.csv must be a file"),
+    "unknown ending": (["names.txt"], "must end in .csv"),
+    "column of words": (["dated.csv.gz", "--ignore", "year"], "column 'site' of"),
+    "no such column": (["wide.csv", "--ignore", "oak"], "must have the column 'oak'; its columns"),
+    "no such name": (["wide.csv", "--name", "tree"], "must have the column 'tree'"),
+    "negative": (["negative.csv"], "counts must be at least 0; got -1"),
+    "fractions": (["halves.csv"], "use --mean-field, which takes weights"),
+    "gaps": (["gaps.csv"], "counts must be finite"),
+    "one column": (["single.csv"], "at least 2 categories"),
+    "empty": (["empty.csv"], "must be a CSV file"),
+    "index": (["index.csv"], "column 0 (from 0) has none"),
+    "no JSON": (["broken.jsonl"], "each line of"),
+    "no text": (["fields.jsonl"], "must have a field text or tokens; they have body"),
+    "number for text": (["fields.jsonl", "--field", "body"], "line 1 has int"),
+    "no NPZ": (["broken.npz"], "must be an NPZ file"),
+    "no counts in NPZ": (["odd.npz"], "it holds a, b"),
+    "no vocabulary": (["matrix.mtx", "--vocabulary", "gone.txt"], "the vocabulary"),
+    "short vocabulary": (
+        ["matrix.mtx", "--vocabulary", "two.txt"],
+        "each of the 2 names; it has 3",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bad(folder):
+    files = {
+        "negative.csv": "a,b\n1,2\n3,-1\n",
+        "halves.csv": "a,b\n1,2\n3,0.5\n",
+        "gaps.csv": "a,b\n1,2\n3,\n",
+        "single.csv": "a\n1\n",
+        "empty.csv": "",
+        "index.csv": ",a,b\n0,1,2\n",
+        "broken.jsonl": '{"text": "a"}\n{"text"\n',
+        "fields.jsonl": '{"body": 1}\n',
+        "broken.npz": "no",
+        "two.txt": "a\nb\n",
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    np.savez(folder / "odd.npz", a=COUNTS, b=COUNTS)
+    return folder
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_files_get_a_sentence(bad, case, tmp_path, monkeypatch):
+    monkeypatch.chdir(bad)
+    arguments, sentence = BAD[case]
+    out = tmp_path / "run"
+    result = call("fit", "multinomial", *arguments, "--out", out, *SHORT, code=1)
+    assert result.stderr.startswith("Error: ")
+    assert sentence in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (out / "settings.json").exists()  # one may try again
+
+
+def test_parquet_without_its_library_gets_a_sentence(folder, tmp_path):
+    (folder / "table.parquet").write_bytes(b"no")
+    result = call("fit", "multinomial", folder / "table.parquet", "--out", tmp_path / "r", code=1)
+    assert "table.parquet" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ([], "already holds a run; add --resume"),
+        (["--resume", "--seed", 3], "was started with --seed 0; got 3"),
+        (["--resume", "--draws", 2], "can only become longer"),
+        (["--resume", "--ignore", "ash"], "was started with --ignore None; got ['ash']"),
+    ],
+)
+def test_a_run_is_not_mixed_with_another(folder, run, more, sentence):
+    result = call("fit", "multinomial", folder / "wide.csv", "--out", run, *more, code=1)
+    assert sentence in result.stderr
+
+
+def test_a_run_goes_on_with_its_own_data_and_model(folder, run):
+    result = call("fit", "multinomial", folder / "negative2.csv", "--out", run, "--resume", code=1)
+    assert "must be a file" in result.stderr
+    (folder / "other.csv").write_text((folder / "wide.csv").read_text() + "1,2,3\n")
+    result = call("fit", "multinomial", folder / "other.csv", "--out", run, "--resume", code=1)
+    assert "belongs to another run: it differs in data" in result.stderr
+    result = call("fit", "topics", folder / "wide.csv", "--out", run, "--resume", code=1)
+    assert "holds a run of multinomial, not of topics" in result.stderr
+
+
+def test_folders_that_are_no_runs_are_refused(folder, run, tmp_path):
+    for command in (["show", folder], ["plot", folder, "--out", tmp_path], ["score", folder, "x"]):
+        assert "has no settings.json" in call(*command, code=1).stderr
+    result = call("fit", "multinomial", folder / "wide.csv", "--out", folder, code=1)
+    assert "must be a new or an empty folder" in result.stderr
+
+
+def test_a_run_that_has_not_ended_or_is_damaged_is_refused(run, tmp_path):
+    settings = json.loads((run / "settings.json").read_text())
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "model.pickle").write_bytes(b"damaged")
+    (copy / "settings.json").write_text(json.dumps(settings))
+    assert "its checksum does not fit" in call("show", copy, code=1).stderr
+    del settings["model_sha256"]
+    (copy / "settings.json").write_text(json.dumps(settings))
+    assert "has not ended" in call("show", copy, code=1).stderr
+    (copy / "settings.json").write_text(json.dumps({**settings, "format": 99}))
+    assert "got 99" in call("show", copy, code=1).stderr
+    (copy / "settings.json").write_text("{")
+    assert "can't be read" in call("show", copy, code=1).stderr
+
+
+def test_scores_ask_for_the_categories_of_the_fit(folder, run, tmp_path):
+    (tmp_path / "less.csv").write_text("ash,beech\n1,2\n")
+    assert "it lacks 'cedar'" in call("score", run, tmp_path / "less.csv", code=1).stderr
+    (tmp_path / "more.csv").write_text("ash,beech,cedar,oak\n1,2,3,4\n")
+    assert (
+        "'oak' is not one: --ignore it" in call("score", run, tmp_path / "more.csv", code=1).stderr
+    )
+    assert "by --vocabulary" in call("score", run, folder / "matrix.mtx", code=1).stderr
+    wide = folder / "wide.csv"
+    assert "is for topics" in call("score", run, wide, "--method", "completion", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", "topic", "x.csv", "--out", "r"],
+        ["fit", "topics", "x.csv"],
+        ["fit", "topics", "x.csv", "--out", "r", "--topics", "1"],
+        ["fit", "gp", "x.csv", "--out", "r"],
+        ["fit", "gp", "x.csv", "--out", "r", "--inputs", "a,,b"],
+        ["fit", "lds", "x.csv", "--out", "r", "--threads", "0"],
+        ["guess"],
+        ["plot", "r"],
+    ],
+)
+def test_usage_errors_have_a_code_of_their_own(arguments):
+    assert "Usage" in call(*arguments, code=2).stderr
+
+
+def test_a_traceback_can_be_asked_for(folder):
+    result = CliRunner().invoke(main, ["--traceback", "show", str(folder)])
+    assert isinstance(result.exception, FileNotFoundError)
+
+
+@needs_jit
+def test_demo_prints_tables_and_draws_a_picture(tmp_path):
+    result = call("demo", "--quick", "--out", tmp_path / "new")
+    assert "449 passages" in result.stdout
+    assert "go together" in result.stdout
+    assert "next:" in result.stdout
+    assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
