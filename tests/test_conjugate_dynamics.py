@@ -154,6 +154,41 @@ def test_one_dimension_is_the_inverse_gamma():
     assert ks_pvalue(A, stats.t(6.0, 0.3, np.sqrt(1.5 / 6.0 / 2.0)).cdf) > 1e-5
 
 
+def test_expectations_are_means_of_draws(sampled):
+    mniw, (A, Q) = sampled
+    precision = np.linalg.inv(Q)
+    assert np.abs(z_scores(precision, mniw.expected_precision)).max() < MAX_Z
+    log_dets = np.linalg.slogdet(precision)[1]
+    assert np.abs(z_scores(log_dets, mniw.expected_log_det_precision)) < MAX_Z
+    quadratic = A.swapaxes(1, 2) @ precision @ A
+    known = mniw.mean.T @ mniw.expected_precision @ mniw.mean
+    assert np.abs(z_scores(quadratic, known + mniw.expected_excess)).max() < MAX_Z
+    assert np.abs(z_scores(quadratic, known)).max() > MAX_Z
+    assert np.abs(z_scores(quadratic, known + 1.5 * mniw.expected_excess)).max() > MAX_Z
+
+
+def test_kl_is_the_mean_of_log_ratios(sampled):
+    mniw, draws = sampled
+    other = law(seed=7)
+    pairs_ = list(zip(*draws))[:400]
+    ratios = np.array([log_density(mniw, *one) - log_density(other, *one) for one in pairs_])
+    assert np.abs(z_scores(ratios, mniw.kl(other))) < MAX_Z
+    assert np.abs(z_scores(ratios, other.kl(mniw))) > MAX_Z
+    assert mniw.kl(mniw) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_kl_of_posterior_and_prior_closes_the_evidence():
+    """E_q log p(y | A, Q) - KL(q || prior) is the log evidence at the posterior q: an exact check."""
+    prior, (x, y) = law(), pairs(12)
+    n, xx, yx, yy = statistics(x, y)
+    q = prior.posterior(n, xx, yx, yy)
+    precision, M = q.expected_precision, q.mean
+    gap = yy - M @ yx.T - yx @ M.T + M @ xx @ M.T
+    fit = n * (q.expected_log_det_precision - 2 * np.log(2 * np.pi)) - np.vdot(precision, gap)
+    fit = 0.5 * (fit - np.vdot(q.expected_excess, xx))
+    np.testing.assert_allclose(fit - q.kl(prior), evidence(prior, q, n), rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -103,6 +103,22 @@ class MatrixNormalInverseWishart:
         return DynamicsParameters(self.mean + spread, Q)
 
     @property
+    def expected_precision(self):
+        """Return E[Q^-1]."""
+        return self._noise.expected_precision
+
+    @property
+    def expected_log_det_precision(self):
+        """Return E[log|Q^-1|]."""
+        return self._noise.expected_log_det_precision
+
+    @cached_property
+    def expected_excess(self):
+        """Return E[A' Q^-1 A] - M' E[Q^-1] M, which is D K^-1 (p, p)."""
+        half = dtrsm(1.0, self._strength_root, np.eye(len(self.strength)), lower=1)
+        return len(self.mean) * (half.T @ half)
+
+    @property
     def log_normaliser(self):
         """Return the log of the integral of |Q|^(-(nu + D + p + 1) / 2) exp(...).
 
@@ -111,6 +127,19 @@ class MatrixNormalInverseWishart:
         d, p = self.mean.shape
         log_det = 2.0 * np.log(np.diag(self._strength_root)).sum()
         return self._noise.log_normaliser + 0.5 * d * ((p - 1) * LOG_2PI - log_det)
+
+    def kl(self, other):
+        """Return KL(self || other)."""
+        return self._noise.kl(other._noise) + self._kl_of_matrices(other)
+
+    def _kl_of_matrices(self, other):
+        """Return what the laws of A given Q add."""
+        d, p = self.mean.shape
+        between = dtrsm(1.0, self._strength_root, other._strength_root, lower=1)
+        log_ratio = 2.0 * np.log(np.diag(self._strength_root) / np.diag(other._strength_root)).sum()
+        gap = (self.mean - other.mean) @ other._strength_root
+        distance = np.vdot(self.expected_precision, gap @ gap.T)
+        return 0.5 * (d * (np.sum(between**2) - p + log_ratio) + distance)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 import os
 import signal
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -48,6 +49,57 @@ def test_stops_with_a_warning():
         posterior = run(MeanField(tolerance=1e-12, max_sweeps=2))
     assert posterior.tree.attrs["converged"] == 0
     assert "not converged" in posterior.summary()
+
+
+@pytest.mark.parametrize("trouble", [None, "the states stand still"])
+def test_what_the_model_finds_wrong_is_said(trouble, recwarn):
+    seen = []
+
+    class Diagnosing(Toy):
+        def diagnose(self, factor):
+            seen.append(factor)
+            return trouble
+
+    posterior = run(model=Diagnosing())
+    assert seen == [posterior.factor]
+    expected = [] if trouble is None else [(ConvergenceWarning, trouble)]
+    assert [(w.category, str(w.message)) for w in recwarn] == expected
+
+
+class Steps(NamedTuple):
+    """Two steps for each row."""
+
+    rows: np.ndarray
+    x: np.ndarray
+    steps: np.ndarray
+
+
+class SteppedToy(Toy):
+    """What is described is of steps, with numbers that say which."""
+
+    def shards(self, x, ids=None):
+        found = super().shards(x, ids)
+        return [Steps(*s, np.sort(np.concatenate([2 * s.rows, 2 * s.rows + 1]))) for s in found]
+
+    def draw_described_rows(self, prior, shard, rows, n_draws=64):
+        return {"level": np.stack([shard.steps - 1.0, shard.steps + 1.0])}
+
+
+def test_moments_of_steps_are_kept_in_their_order():
+    model = SteppedToy()
+    shards = model.shards(X)
+    posterior = MeanField(n_draws=1).run(model, shards[::-1], seed=11)
+    mean, sd = posterior.running("level")
+    np.testing.assert_array_equal(mean, np.arange(2 * len(X)))
+    np.testing.assert_array_equal(sd, np.ones(2 * len(X)))
+
+
+def test_the_tolerance_is_for_each_step_of_sequences():
+    gains = np.diff(run(model=SteppedToy()).tree["optimisation"]["elbo"].values)
+    for model, n in ((Toy(), len(X)), (SteppedToy(), 2 * len(X))):
+        posterior = run(MeanField(tolerance=1e-6, n_draws=1), model)
+        first_small = np.flatnonzero(gains < 1e-6 * n)[0] + 2
+        assert posterior.tree.attrs["n_sweeps"] == first_small
 
 
 def test_progress_and_ctrl_c():

@@ -5,6 +5,7 @@ import numpy as np
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.estimators.dynamics_face import DynamicsEstimator
+from polystick.inference.gibbs import Gibbs
 from polystick.models.composition import CompositionDynamics
 from polystick.validation import check_positive
 
@@ -18,7 +19,9 @@ class DynamicMultinomial(DynamicsEstimator):
         A random walk, or autoregression of each split on all with a level that is learned.
     step_scale : float
         What a step's standard deviation is about, a priori; it is learned, with correlations.
-    decomposition, n_categories, inference, random_state, n_jobs, progress, checkpoint
+    inference : Gibbs or None
+        None is two chains.
+    decomposition, n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialLDS`; the cost of a step grows with the cube of the number of categories.
 
     Attributes
@@ -38,6 +41,8 @@ class DynamicMultinomial(DynamicsEstimator):
     >>> model.smooth()[0].probabilities.shape
     (20, 3)
     """
+
+    _schedules = (Gibbs,)  # the factors of mean field have an emission to learn
 
     def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=False,

@@ -24,15 +24,14 @@ _SMOOTHING_SWEEPS = 30  # of a sequence that the fit has not seen, for each draw
 class DynamicsEstimator(SequenceEstimator):
     """What the two share; a subclass has `_make_model`, decomposition and `_default`."""
 
+    _schedules: tuple[type, ...] = (Gibbs, MeanField)
     _default = Gibbs(n_draws=200, n_burn=300, n_chains=2, max_bytes=2**28)
 
     def _check_inference(self):
         inference = check_inference(self._default if self.inference is None else self.inference)
-        if not isinstance(inference, Gibbs | MeanField):
-            raise TypeError(
-                f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}: steps "
-                "depend on each other and can't come in batches"
-            )
+        if not isinstance(inference, self._schedules):
+            names = ", ".join(f"{schedule.__name__}(...)" for schedule in self._schedules)
+            raise TypeError(f"inference must be {names} or None; got {inference!r}")
         if isinstance(inference, Gibbs):
             keep = tuple(dict.fromkeys((*inference.keep, "states")))
             inference = dataclasses.replace(inference, keep=keep)

@@ -12,6 +12,9 @@ What all of them ask of a model, besides `dims`:
     draw_from_factor(factor, key)           -> parameters
     describe_parameters(parameters)         -> name -> array, what is recorded; by default their fields
     draw_described_rows(prior, shard, rows) -> name -> array (draw, rows, ...), from the row factors
+
+Where rows are sequences a shard has `steps`, the ids of their steps, besides `rows`: steps are then what is
+described, and what a gain is shared by.
 """
 
 import dataclasses
@@ -39,6 +42,7 @@ class Ascent:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.elbo: list[float] = []
         self.n_rows = sum(len(shard.rows) for shard in shards)
+        self.n_units = sum(len(units_of(shard)) for shard in shards)
         self.factor = model.initial_factor(shards, Key(seed))
         self.held = hold_rows(model, self.factor, shards, execution)
 
@@ -88,8 +92,13 @@ class Ascent:
             }
 
         found = concatenate([block[0] for block in self.held.look(moments)])
-        order = np.argsort(np.concatenate([shard.rows for shard in self.held.shards]))
+        order = np.argsort(np.concatenate([units_of(shard) for shard in self.held.shards]))
         return {name: value[order] for name, value in found.items()}
+
+
+def units_of(shard):
+    """Return the ids of the rows of a shard, or of their steps where they are sequences."""
+    return getattr(shard, "steps", shard.rows)
 
 
 def hold_rows(model, factor, shards, execution):

@@ -1,6 +1,9 @@
 """Mean field: coordinate ascent on a bound, by closed-form updates.
 
 `factors` says what is asked of a model. Each step raises the bound or leaves it; both are deterministic.
+A model may also have
+
+    diagnose(factor) -> str | None      what is wrong with where the ascent ended, to warn with
 """
 
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ class MeanField:
     Parameters
     ----------
     tolerance : float
-        Stop when a sweep gains less than this many nats for each row.
+        Stop when a sweep gains less than this many nats for each row; of sequences, for each step.
     max_sweeps : int
         Stop then in any case, with a warning.
     n_draws : int or None
@@ -51,8 +54,8 @@ class MeanField:
         with execution or Serial() as execution, one_blas_thread():
             run = _Run(self, model, shards, seed, execution)
             ended = ascend(run, self.max_sweeps, progress, checkpoint, resume, every)
-            if ended and not run.converged():
-                _warn_not_converged(run)
+            if ended:
+                _warn_of_its_end(run)
             return run.posterior(coords)
 
 
@@ -68,7 +71,7 @@ class _Run(Ascent):
     def converged(self):
         if len(self.elbo) < 2:
             return False
-        return self.elbo[-1] - self.elbo[-2] < self.settings.tolerance * self.n_rows
+        return self.elbo[-1] - self.elbo[-2] < self.settings.tolerance * self.n_units
 
     def finished(self):
         return self.converged() or self.sweep >= self.settings.max_sweeps
@@ -77,8 +80,13 @@ class _Run(Ascent):
         return {**super().attrs(), "converged": int(self.converged())}
 
 
-def _warn_not_converged(run):
-    warn_user(
-        f"mean field did not converge after {run.sweep} sweeps; raise max_sweeps or tolerance",
-        ConvergenceWarning,
-    )
+def _warn_of_its_end(run):
+    if not run.converged():
+        warn_user(
+            f"mean field did not converge after {run.sweep} sweeps; raise max_sweeps or tolerance",
+            ConvergenceWarning,
+        )
+    diagnose = getattr(run.model, "diagnose", None)
+    trouble = diagnose(run.factor) if diagnose else None
+    if trouble:
+        warn_user(trouble, ConvergenceWarning)

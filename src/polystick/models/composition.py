@@ -25,8 +25,8 @@ class CompositionDynamics(MultinomialDynamics):
         nothing = np.zeros(self.dynamics_prior.strength.shape)
         pairs = 0, nothing, nothing[: self.n_dims], nothing[: self.n_dims, : self.n_dims]
         coefficients, dynamics_cov = self.draw_dynamics(pairs, rng)
-        initial = self.initial_prior.draw(rng)[:2]
-        return self._with_stretch(coefficients, dynamics_cov, *initial, self._identity, rng)
+        mean, cov, _ = self.initial_prior.draw(rng)
+        return self._with_stretch(coefficients, dynamics_cov, mean, cov, self._identity, rng)
 
     @property
     def _identity(self):
