@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("index", "guide", "topics", "processes", "polyagamma")),
+    *(f"docs/{name}.md" for name in ("index", "guide", "topics", "processes", "sequences")),
+    "docs/polyagamma.md",
 ]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<output>.*?)^```$)?", re.M | re.S

@@ -1,6 +1,7 @@
 """Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
 
 from polystick.plots.process import category_map, category_paths
+from polystick.plots.sequences import forecast_fan, probability_paths, state_trajectories
 from polystick.plots.style import COLOURS, NEGATIVE, OTHERS, POSITIVE
 from polystick.plots.topics import correlation, shares_over_time, topic_graph, topic_sizes, trace
 
@@ -12,7 +13,10 @@ __all__ = [
     "category_map",
     "category_paths",
     "correlation",
+    "forecast_fan",
+    "probability_paths",
     "shares_over_time",
+    "state_trajectories",
     "topic_graph",
     "topic_sizes",
     "trace",

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from polystick.plots import paths
 from polystick.plots.style import line_style, plain_times
 
 __all__ = ["category_map", "category_paths"]
@@ -19,7 +20,7 @@ def category_paths(times, probabilities, lower=None, upper=None, *, counts=None,
     times : (n,) numbers, dates or pandas periods, ascending
     probabilities : (n, K) between 0 and 1, or a DataFrame
     lower, upper : (n, K) or None, the bands
-    counts : (m, K) or None
+    counts : (m, K) array, CSR or DataFrame, or None
         What was counted; a dot is the share of a category in a row, and a row without counts has none.
     counted_at : (m,) or None
         The times of the counts, in any order; None: those of the probabilities.
@@ -32,29 +33,21 @@ def category_paths(times, probabilities, lower=None, upper=None, *, counts=None,
     -------
     axes : a line, an area and a set of dots for each category drawn, in the order of `categories`
     """
-    import matplotlib.pyplot as plt
-
     frame = pd.DataFrame(probabilities)
     (times, name), values = plain_times(times), frame.to_numpy(float)
-    _check_paths(times, values, lower, upper)
-    labels = _check_labels(frame.columns if labels is None else labels, values.shape[1])
+    paths.check_times(times, values, "probabilities")
+    paths.check_range(values)
+    paths.check_bands(values, lower, upper)
+    labels = paths.check_labels(frame.columns if labels is None else labels, values.shape[1])
     dots_at = times if counted_at is None else plain_times(counted_at)[0]
-    shares = None if counts is None else _shares(counts, dots_at, values.shape[1])
-    where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if ax is None else {"loc": "best"}
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    for place, j in enumerate(_chosen(categories, labels, values)):
-        style = line_style(place)
-        ax.plot(times, 100 * values[:, j], **style, linewidth=1.8, label=labels[j], zorder=3)
-        if lower is not None:
-            low, high = (100 * np.asarray(side, float)[:, j] for side in (lower, upper))
-            ax.fill_between(times, low, high, color=style["color"], alpha=0.2, lw=0, zorder=2)
+    shares = None if counts is None else paths.counted_shares(counts, dots_at, values.shape[1])
+    ax, where = paths.own_axes(ax)
+    for place, j in enumerate(paths.chosen(categories, labels, values)):
+        style, band = line_style(place), (paths.percent(side, j) for side in (lower, upper))
+        paths.draw_path(ax, times, 100 * values[:, j], *band, lw=1.8, label=labels[j], **style)
         if shares is not None:
-            ax.plot(dots_at, 100 * shares[:, j], ".", color=style["color"], ms=6, alpha=0.7, mew=0)
-    ax.margins(x=0.02)
-    ax.set(xlabel=name, ylabel="probability (%)", ylim=(-0.02 * ax.get_ylim()[1], None))
-    ax.grid(axis="y", alpha=0.3)
-    ax.legend(fontsize="small", **where)
+            paths.draw_shares(ax, dots_at, 100 * shares[:, j], style["color"])
+    paths.finish_probabilities(ax, name, where)
     return ax
 
 
@@ -120,31 +113,6 @@ def _height(at, shape):
     return float(np.clip(6.2 * shape * high / wide + 0.8, 3.0, 9.0))
 
 
-def _chosen(categories, labels, values):
-    """Return the columns to draw."""
-    if categories is None:
-        return np.argsort(-np.nansum(values, axis=0), kind="stable")[:6]
-    known = {label: j for j, label in enumerate(labels)}
-    unknown = [name for name in categories if name not in known]
-    if unknown:
-        raise ValueError(
-            f"categories must be among the labels; got {unknown[0]!r}, and the first labels are "
-            f"{', '.join(map(str, labels[:5]))}"
-        )
-    return [known[name] for name in categories]
-
-
-def _shares(counts, counted_at, n_categories):
-    counts = np.asarray(pd.DataFrame(counts), float)
-    if counts.shape != (len(counted_at), n_categories):
-        raise ValueError(
-            f"counts must have a row for each of the {len(counted_at)} times and {n_categories} "
-            f"categories; got shape {counts.shape}; say when they were counted by counted_at"
-        )
-    totals = counts.sum(axis=1, keepdims=True)
-    return np.divide(counts, totals, out=np.full_like(counts, np.nan), where=totals > 0)
-
-
 def _areas(sizes, n_places):
     if sizes is None:
         return np.full(n_places, LARGEST_DOT / 3)
@@ -156,34 +124,11 @@ def _areas(sizes, n_places):
     return np.maximum(LARGEST_DOT * sizes / sizes.max(), SMALLEST_DOT)
 
 
-def _check_labels(labels, n_categories):
-    labels = list(labels)
-    if len(labels) != n_categories:
-        raise ValueError(f"labels must name the {n_categories} categories; got {len(labels)}")
-    return labels
-
-
 def _check_names(names, at):
     names = [str(name) for name in names]
     if len(names) != len(at):
         raise ValueError(f"names must be {len(at)}, one for each place; got {len(names)}")
     return names
-
-
-def _check_paths(times, values, lower, upper):
-    if times.ndim != 1 or len(times) != len(values) or not values.size:
-        raise ValueError(
-            "probabilities must have a row for each of the times; got "
-            f"{values.shape} and {times.shape}"
-        )
-    if not np.all(times[1:] > times[:-1]):
-        raise ValueError("times must ascend, each once; got others: sort them first")
-    _check_range(values)
-    if (lower is None) != (upper is None):
-        raise ValueError("bands need both lower and upper; got one of them")
-    for side in (lower, upper):
-        if side is not None and np.shape(side) != values.shape:
-            raise ValueError(f"bands must have the shape {values.shape}; got {np.shape(side)}")
 
 
 def _check_map(at, values):
@@ -196,12 +141,4 @@ def _check_map(at, values):
             f"probability must be {len(at)} numbers, one for each place; got shape {values.shape}; "
             "choose the column of one category"
         )
-    _check_range(values)
-
-
-def _check_range(values):
-    if np.any((values < -1e-9) | (values > 1 + 1e-9)):
-        raise ValueError(
-            f"probabilities must lie between 0 and 1; got {values.min():g} to {values.max():g}; "
-            "divide per cent by 100"
-        )
+    paths.check_range(values)

@@ -6,6 +6,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from polystick import layout
+from polystick.plots import paths
 from polystick.plots.style import (
     NEGATIVE,
     OTHERS,
@@ -196,16 +197,11 @@ def shares_over_time(
     -------
     axes
     """
-    import matplotlib.pyplot as plt
-
     frame = pd.DataFrame(shares)
     (times, name), shares = plain_times(times), frame.to_numpy(float)
     _check_times(times, shares, lower, upper, stacked)
     labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1])
-    # beside the axes there is room in a figure of our own
-    where = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)} if ax is None else {"loc": "best"}
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    ax, where = paths.own_axes(ax)
     order = np.argsort(-np.nansum(shares, axis=0), kind="stable")
     shown, others = order[:n_shown], order[n_shown:]
     if stacked:
@@ -224,10 +220,8 @@ def shares_over_time(
 def _draw_lines(ax, times, shares, lower, upper, labels, shown):
     for place, j in enumerate(shown):
         style = line_style(place) | ({"marker": "."} if len(times) <= 40 else {})
-        ax.plot(times, 100 * shares[:, j], **style, linewidth=1.6, label=labels[j], zorder=3)
-        if lower is not None:
-            low, high = (100 * np.asarray(side, float)[:, j] for side in (lower, upper))
-            ax.fill_between(times, low, high, color=style["color"], alpha=0.2, lw=0, zorder=2)
+        band = (paths.percent(side, j) for side in (lower, upper))
+        paths.draw_path(ax, times, 100 * shares[:, j], *band, lw=1.6, label=labels[j], **style)
 
 
 def _draw_areas(ax, times, shares, labels, shown, others):
@@ -315,9 +309,7 @@ def _check_times(times, shares, lower, upper, stacked):
         )
     if (lower is None) != (upper is None) or (stacked and lower is not None):
         raise ValueError("bands need both lower and upper, and lines: stacked areas have none")
-    for side in (lower, upper):
-        if side is not None and np.shape(side) != shares.shape:
-            raise ValueError(f"bands must have the shape {shares.shape}; got {np.shape(side)}")
+    paths.check_bands(shares, lower, upper)
 
 
 def _check_trace(values, burn):
