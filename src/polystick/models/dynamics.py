@@ -242,8 +242,8 @@ class MultinomialDynamics(DynamicsFactors):
         if not np.isfinite(states).all():
             raise FloatingPointError(
                 f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
-                f"{spectral_radius(prior.chain.dynamics):.3g}; try a stronger prior of the dynamics, "
-                "fewer states or shorter sequences"
+                f"{spectral_radius(prior.chain.dynamics):.3g}; try "
+                "fewer states, shorter sequences or inputs of smaller size"
             )
         return states
 
