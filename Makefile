@@ -25,10 +25,10 @@ format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/.dev
+bench: .venv/.particles
 	$(BIN)/python benchmarks/run.py
 
-bench-scores: .venv/.dev
+bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_scores.py
 	$(BIN)/python benchmarks/topic_scale.py
 
@@ -37,6 +37,11 @@ docs: .venv/.dev
 
 clean:
 	rm -rf .venv docs/_build demo
+
+# It works with the NumPy that it says it does not want.
+.venv/.particles: .venv/.bench
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps particles==0.4
+	touch $@
 
 # .venv/.EXTRA is the stamp of "polystick with the extra EXTRA is installed, at the pinned versions".
 .venv/.%: pyproject.toml constraints.txt

@@ -1,18 +1,16 @@
-"""States behind words: potentials and a backward draw against dynamax, and a local step on Alice.
+"""States behind words: potentials and a draw of the states (FFBS) against dynamax, CPU time of one thread.
 
 The peer: dynamax's jitted `lgssm_posterior_sample` in float32 with diagonal noise of its own at each step,
-which is what a stick-breaking LDS asks of it; compilation is not timed. It needs jax and dynamax on the path
-(for example `pip install --target DIR dynamax`, then PYTHONPATH=DIR). CPU times of one thread.
+which is what a stick-breaking LDS asks of it; compilation is not timed.
 """
 
 import os
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
-import corpora
 import numpy as np
 import scipy.sparse
+import sequences
 from timing import in_turns, record
 
 from polystick import polyagamma
@@ -22,10 +20,7 @@ from polystick.kernels import emissions
 
 D, SEED = 10, 0
 ONE_THREAD = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-CASES = (  # file, steps, categories, target, calls of the peer
-    ("dna_lds_682.npz", 682, 22, 8.0, 15),
-    ("alice_lds_v1000.npz", 4000, 1000, 400.0, 1),
-)
+CASES = (("DNA", 8.0, 15), ("Alice", 400.0, 1))  # the target, and the calls of the peer
 
 
 class Problem(NamedTuple):
@@ -38,14 +33,6 @@ class Problem(NamedTuple):
     states: np.ndarray
     chain: Chain
     noise: np.ndarray
-
-
-def load_tokens(file, n_steps):
-    path = Path(os.environ.get(corpora.VARIABLE, "")) / file
-    if not path.is_file():
-        raise corpora.MissingDataError(f"{file} must be in the folder {corpora.VARIABLE} names")
-    with np.load(path) as stored:
-        return stored["tokens"][:n_steps].astype(np.int64)
 
 
 def make(tokens, tree):
@@ -109,36 +96,15 @@ def draw_omega_and_states(problem):
     return draw_states(problem, draw_omega(problem))
 
 
-def local_step(problem):
-    """Draw omega, the states and the rows of the emission: all that grows with the data."""
-    omega = draw_omega(problem)
-    steps = with_ones(draw_states(problem, omega))
-    step_products, n = products(steps), len(problem.rows)
-    linear, precision = np.empty((n, D + 1)), np.empty((n, step_products.shape[1]))
-    splits = problem.splits
-    emissions.gather(
-        splits.starts, splits.nodes, problem.kappa, omega, steps, step_products, linear, precision
-    )
-    rows, zeros = np.empty_like(linear), np.zeros_like(linear)
-    noise = np.random.default_rng(SEED).standard_normal(linear.shape)
-    emissions.draw_rows(np.eye(D + 1), zeros, linear, precision, noise, rows)
-    return rows
-
-
 # ---- the peer
 
 
 def dynamax_draw(problem):
-    """Return a function that draws the states with dynamax, or None where it is not installed."""
+    """Return a function that draws the states with dynamax."""
     os.environ.setdefault("XLA_FLAGS", ONE_THREAD)
-    try:
-        import jax
-        from dynamax.linear_gaussian_ssm.inference import (
-            lgssm_posterior_sample,
-            make_lgssm_params,
-        )
-    except ImportError:
-        return None
+    import jax
+    from dynamax.linear_gaussian_ssm.inference import lgssm_posterior_sample, make_lgssm_params
+
     law, (observed, variances) = problem.chain, dense(problem)
     loadings = np.ascontiguousarray(problem.rows[:, :D])
     arrays = (
@@ -168,56 +134,29 @@ def dense(problem):
 # ---- lines
 
 
-def against_dynamax(file, n_steps, n_categories, target, repeats):
-    tokens = load_tokens(file, n_steps)
+def against_dynamax(name, target, repeats):
+    tokens, n_categories = sequences.load(name)
     weights = np.bincount(tokens, minlength=n_categories)
     problem = make(tokens, Decomposition.by_frequency(weights))
-    peer = dynamax_draw(problem)
-    if peer is None:
-        raise corpora.MissingDataError("dynamax is not installed")
-    ours = partial(draw_states, problem, problem.omega)
     plain, whole, theirs = in_turns(
-        ours, partial(draw_omega_and_states, problem), peer, repeats=(25, 25, repeats)
+        partial(draw_states, problem, problem.omega),
+        partial(draw_omega_and_states, problem),
+        dynamax_draw(problem),
+        repeats=(25, 25, repeats),
     )
-    case = f"T={n_steps}, K={n_categories}, D={D}, {len(problem.kappa) / n_steps:.0f} active sticks"
+    n_active = len(problem.kappa) / len(tokens)
+    case = f"T={len(tokens)}, K={n_categories}, D={D}, {n_active:.0f} active sticks"
     return [
         record(f"potentials and states vs dynamax, {case}", plain, theirs, target),
         record(f"omega, potentials and states vs dynamax, {case}", whole, theirs),
     ]
 
 
-def local_steps():
-    """Compare a local step with potentials and states under sticks, for two trees on Alice."""
-    file, n_steps, n_categories = CASES[1][:3]
-    tokens = load_tokens(file, n_steps)
-    weights = np.bincount(tokens, minlength=n_categories)
-    sticks = make(tokens, Decomposition.by_frequency(weights))
-    balanced = make(tokens, Decomposition.balanced(n_categories))
-    states, long, short, few = in_turns(
-        partial(draw_states, sticks, sticks.omega),
-        partial(local_step, sticks),
-        partial(local_step, balanced),
-        partial(draw_states, balanced, balanced.omega),
-        repeats=15,
-    )
-    return [
-        record("local step on Alice, sticks vs its potentials and states", long, states, 1 / 3),
-        record(
-            "local step on Alice, balanced tree vs the sticks' potentials and states",
-            short,
-            states,
-            1.0,
-        ),
-        record("local step on Alice, balanced tree vs its own potentials and states", short, few),
-    ]
-
-
 def run():
-    """Return one record per case; raises MissingDataError without the data or dynamax."""
-    lines = local_steps()
-    for case in CASES:
-        lines += against_dynamax(*case)
-    return lines
+    """Return one record per case; raises MissingDataError without the data."""
+    if not sequences.is_installed("dynamax"):
+        return [sequences.left_out("dynamax")]
+    return [line for case in CASES for line in against_dynamax(*case)]
 
 
 if __name__ == "__main__":

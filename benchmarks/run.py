@@ -4,7 +4,8 @@
 
 Ours and the peer take turns in one process and the least time of each counts, so the ratios hold on a
 noisy machine; two-thread lines are wall times and need two idle cores. The topic sweeps need the shared
-data (POLYSTICK_DATA); topic_scores.py and topic_scale.py take long and have a report of their own.
+data (POLYSTICK_DATA), and so do those of sequences; topic_scores.py and topic_scale.py take long and have a
+report of their own. Where a peer is not installed its cases are left out, with a sentence.
 """
 
 import importlib.metadata
@@ -14,11 +15,14 @@ import sys
 from pathlib import Path
 
 import corpora
+import dynamics_chain
+import dynamics_sweep
 import gaussian_rows
 import multinomial_sweep
 import polyagamma_draws
 import process_mixing
 import process_solvers
+import sequence_baselines
 import topic_sweep
 
 import polystick
@@ -31,8 +35,14 @@ MODULES = (
     topic_sweep,
     process_solvers,
     process_mixing,
+    dynamics_chain,
+    dynamics_sweep,
+    sequence_baselines,
 )
-PEERS = ("numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn")
+PEERS = (
+    "numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn", "jax", "dynamax", "hmmlearn",
+    "particles",
+)  # fmt: skip
 
 
 def section(module):
@@ -45,6 +55,13 @@ def section(module):
 
 
 def table(lines):
+    """Return records as a table, and sentences below it."""
+    sentences = [line for line in lines if isinstance(line, str)]
+    records = [line for line in lines if not isinstance(line, str)]
+    return "\n\n".join(([_table(records)] if records else []) + sentences)
+
+
+def _table(lines):
     rows = ["| case | ours | peer | ratio | to reach |", "|---|---|---|---|---|"]
     for line in lines:
         target = f"{line['target']:.3g}x" if line["target"] else ""
@@ -55,7 +72,8 @@ def table(lines):
 
 
 def machine():
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PEERS)
+    installed = {one.name: one.version for one in importlib.metadata.distributions()}
+    versions = ", ".join(f"{name} {installed[name]}" for name in PEERS if name in installed)
     cpu = next(
         (line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")), "?"
     )

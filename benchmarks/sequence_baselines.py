@@ -12,63 +12,23 @@ ask for it (python benchmarks/sequence_baselines.py all).
 """
 
 import logging
-import os
 import sys
 import warnings
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from corpora import VARIABLE, MissingDataError
 from scipy.special import logsumexp
+from sequences import FILES, Chain, is_installed, left_out, load
 from timing import in_turns, record
 
 from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics, Parameters
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
-from polystick.inference.execution import Serial
-from polystick.keys import Key
 
 SIZE = 10  # states, or dimensions
 N_PARTICLES = 100
 HMM_TARGET, PARTICLES_TARGET = 15.0, 7.0
 HMM_SWEEPS, EM_LONG, EM_SHORT = 20, 12, 2
-FILES = {"DNA": ("dna_lds_682.npz", 22, 682), "Alice": ("alice_lds_v1000.npz", 1000, 4000)}
-
-
-def load(name):
-    """Return tokens and the number of categories."""
-    file, n_categories, length = FILES[name]
-    path = Path(os.environ.get(VARIABLE, "")) / file
-    if not path.is_file():
-        raise MissingDataError(
-            f"the sequence benchmarks need {file} in the folder {VARIABLE} names"
-        )
-    with np.load(path) as stored:
-        return stored["tokens"][:length].astype(np.int64), n_categories
-
-
-class Chain:
-    """Gibbs sweeps of a model as the schedule makes them, but without records."""
-
-    def __init__(self, model, sequences, seed=1):
-        self.model, self.seed, self.n_sweeps = model, seed, 0
-        shards, key = model.shards(sequences), Key(seed)
-        self.held = Serial().hold(shards)
-        self.parameters = model.initial_parameters(shards, key)
-        prior = model.prepare(self.parameters)
-        self.held.states = [[model.initial_rows(prior, shard, key) for shard in shards]]
-
-    def sweep(self, n_sweeps=1):
-        for _ in range(n_sweeps):
-            statistics, key = self.draw_rows()
-            self.parameters = self.model.draw_parameters(self.parameters, statistics, key)
-
-    def draw_rows(self):
-        self.n_sweeps += 1
-        key, prior = Key(self.seed, self.n_sweeps), self.model.prepare(self.parameters)
-        (statistics,) = self.held.step(self.model.draw_rows, [prior], [key])
-        return statistics, key
 
 
 # hidden Markov models
@@ -171,7 +131,12 @@ class ConditionalSMC:
 
 def run(names=("DNA",)):
     """Return one record per case; raises MissingDataError without the data."""
-    lines = [compare_hmm(name) for name in FILES]
+    if is_installed("hmmlearn"):
+        lines = [compare_hmm(name) for name in FILES]
+    else:
+        lines = [left_out("hmmlearn")]
+    if not is_installed("particles"):
+        return [*lines, left_out("particles")]
     for name in names:
         lines += compare_particles(name, 3 if name == "DNA" else 1)
     return lines

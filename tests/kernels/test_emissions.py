@@ -14,6 +14,7 @@ CASES = [
     (9, 6, 2, 3),
     *([] if PLAIN else [(40, 30, 10, 1)]),
 ]
+FORMS = ["scalar", *(["simd"] if simd.ENABLED else [])]
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
@@ -48,11 +49,13 @@ def gather(e):
 # ---- psi
 
 
+@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("case", CASES)
-def test_psi_of_the_active_sticks(case):
+def test_psi_of_the_active_sticks(case, name):
     e = make(*case)
     psi = np.empty(len(e.nodes))
-    kernels.multiply_active(e.starts, e.nodes, e.rows, e.steps, psi)
+    multiply_active = getattr(kernels, f"multiply_active_{name}")
+    multiply_active(e.starts, e.nodes, e.rows, e.steps, psi)
     which = np.repeat(np.arange(len(e.steps)), np.diff(e.starts))
     np.testing.assert_allclose(psi, (e.steps @ e.rows.T)[which, e.nodes], **CLOSE)
 
@@ -133,7 +136,7 @@ def test_the_sums_of_each_stick(case):
     np.testing.assert_allclose(precision, expected_precision[:, *upper], **CLOSE)
 
 
-@pytest.mark.parametrize("name", ["scalar", *(["simd"] if simd.ENABLED else [])])
+@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("case", CASES)
 def test_draws_of_rows_are_affine_in_the_noise(case, name):
     e, rng = make(*case), np.random.default_rng(4)
