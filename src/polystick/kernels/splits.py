@@ -4,6 +4,9 @@ import math
 
 from polystick.kernels import kernel
 
+# factors 1 + e^-|x| are multiplied and their product's logarithm is taken once, unless 1 swallows too much of them
+SMALLEST, LARGEST = 1.0 + 1e-6, 1e300
+
 
 @kernel
 def log_likelihood(successes, trials, psi):
@@ -13,12 +16,19 @@ def log_likelihood(successes, trials, psi):
     """
     total = 0.0
     for i in range(psi.shape[0]):
-        row = 0.0
+        row, product = 0.0, 1.0
         for j in range(psi.shape[1]):
             if trials[i, j] != 0:
                 x = psi[i, j]
                 # x successes - trials log(1 + e^x), with the exponential of a negative number only
                 row += min(x, 0.0) * trials[i, j] - (trials[i, j] - successes[i, j]) * x
-                row -= trials[i, j] * math.log1p(math.exp(-abs(x)))
-        total += row
+                factor = 1.0 + math.exp(-abs(x))
+                if trials[i, j] == 1 and factor > SMALLEST:
+                    product *= factor
+                    if product > LARGEST:
+                        row -= math.log(product)
+                        product = 1.0
+                else:
+                    row -= trials[i, j] * math.log1p(math.exp(-abs(x)))
+        total += row - math.log(product)
     return total
