@@ -4,7 +4,7 @@ import math
 
 from polystick.kernels import kernel
 
-# factors 1 + e^-|x| are multiplied and their product's logarithm is taken once, unless 1 swallows too much of them
+# factors 1 + e^-|x| are multiplied and the product's logarithm is taken, unless 1 swallows too much of them
 SMALLEST, LARGEST = 1.0 + 1e-6, 1e300
 
 
