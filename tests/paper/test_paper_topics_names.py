@@ -125,6 +125,7 @@ def test_a_curve_arrives_where_it_stays():
     assert name_lines.arrival(curves) == {"SBM-GP": 8}
     worse = curves.assign(model="LNM-GP", gain=np.array(gain) - 0.02)
     assert name_lines.arrival(pd.concat([curves, worse])) == {"SBM-GP": 8, "LNM-GP": np.inf}
+    assert np.isfinite(name_lines.arrival(pd.concat([curves, worse]), own=True)["LNM-GP"])
 
 
 @needs_jit
