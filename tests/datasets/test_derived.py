@@ -19,6 +19,7 @@ from archive_tools import ARTICLE, pack
 from polystick import datasets
 from polystick.datasets import corpora, strings, text
 from polystick.datasets.sources import FOLDER
+from polystick.paper import name_models
 
 DATA = os.environ.get(FOLDER)
 pytestmark = pytest.mark.skipif(DATA is None, reason="needs the files in the folder POLYSTICK_DATA")
@@ -174,8 +175,16 @@ def test_bundled_names_are_the_derived_file_and_the_sums_of_the_full_one():
         state, name = (full[key][chosen] for key in ("state", "name"))
         cells = (full["state_codes"][state], full["names"][name])
         counts = dict(zip(zip(*map(np.ndarray.tolist, cells)), full["count"][chosen].tolist()))
-    for (_, state), row in ours.loc[[2013]].iterrows():
-        assert row.tolist() == [counts.get((state, name), 0) for name in ours.columns]
+    for (_, state), row in datasets.load_names("M", n_names=300, years=[2013]).iterrows():
+        assert row.tolist() == [counts.get((state, name), 0) for name in row.index]
+
+
+def test_names_of_the_experiment_are_the_most_frequent_since_1910():
+    with np.load(Path(DATA, "ssa_names_by_state_full.npz")) as full:
+        chosen = (full["year"] <= 2013) & (full["sex"] == 1)
+        totals = np.bincount(full["name"][chosen], full["count"][chosen])
+        top = full["names"][np.argsort(-totals)[:100]]
+    assert name_models.NAMES.split() == top.tolist()
 
 
 def test_centres_are_near_those_that_others_use():

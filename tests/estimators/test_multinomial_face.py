@@ -225,7 +225,7 @@ def test_names_data():
     boys = datasets.load_names("M")
     assert boys.loc[(2013, "NY"), "Jacob"] == 1297  # as in the SSA's own table
     assert len(datasets.load_names("M", years=(y for y in (1970, 1980)))) == 2 * 51
-    wrong = ({"sex": "X"}, {"n_names": 201}, {"n_names": 0}, {"years": [1900, 1970]}, {"years": []})
+    wrong = ({"sex": "X"}, {"n_names": 301}, {"n_names": 0}, {"years": [1900, 1970]}, {"years": []})
     for arguments in wrong:
         with pytest.raises(ValueError, match="must be"):
             datasets.load_names(**arguments)

@@ -26,7 +26,7 @@ from polystick.paper import (
     figure1,
     report,
 )
-from polystick.paper.parts import Line, Part, Picture
+from polystick.paper.parts import Line, Part, Picture, judged_above_zero
 
 PLAIN = bool(numba.config.DISABLE_JIT)
 
@@ -407,3 +407,12 @@ print(sorted({"numpy", "pandas", "matplotlib", "numba", "sklearn"} & set(sys.mod
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_difference_within_its_error_is_undecided():
+    assert [judged_above_zero(x, 1.0) for x in (2.1, 1.9, -1.9, -2.1)] == [
+        "agrees",
+        "undecided",
+        "undecided",
+        "differs",
+    ]

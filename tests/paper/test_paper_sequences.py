@@ -154,8 +154,8 @@ def verdicts(results):
 
 def test_verdicts_follow_the_numbers_and_their_errors():
     assert verdicts(some_results(1.0)) == ["differs", "agrees", "agrees", "agrees"]
-    assert verdicts(some_results(-1.0)) == ["not comparable", "differs", "differs", "differs"]
-    assert verdicts(some_results(0.01, noise=1.0)) == ["not comparable"] * 4
+    assert verdicts(some_results(-1.0)) == ["undecided", "differs", "differs", "differs"]
+    assert verdicts(some_results(0.01, noise=1.0)) == ["undecided"] * 4
 
 
 def test_a_model_that_was_not_run_is_named():

@@ -38,7 +38,7 @@ def load_names(sex="M", *, n_names=200, years=None):
     ----------
     sex : "M" or "F"
     n_names : int
-        How many of the 200 most frequent names to keep, largest first.
+        How many of the most frequent names to keep, largest first; 300 at most.
     years : iterable of int or None
         Which years; None is all 54.
 

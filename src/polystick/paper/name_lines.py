@@ -52,7 +52,7 @@ def table_lines(summary, trials):
 
 
 def _near(paper, row):
-    """Say whether the paper's one sample may be one of ours, up to rounding and five other names."""
+    """Say whether the paper's one sample may be one of ours, up to rounding."""
     return abs(paper - row["mean"]) < 2 * np.hypot(row.spread, row.error) + 0.05
 
 
@@ -66,8 +66,8 @@ def _why(model, trials, near):
     if near:
         return ""
     return (
-        "Five rare names differ, the paper ranks plug-in means after few sweeps "
-        "(SBM 20, LNM 200), ours are expected probabilities after more."
+        "The paper ranks plug-in means after few sweeps (SBM 20, LNM 200) of one sample; ours are "
+        "expected probabilities after more."
     )
 
 

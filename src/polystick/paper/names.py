@@ -36,8 +36,7 @@ class Settings(NamedTuple):
         return {
             "data": f"SSA boys' names, 100 names, 48 states, {self.first_year}-{LAST_YEAR} to "
             f"learn from (the paper: {FIRST_YEAR}-{LAST_YEAR}), {TEST[0]} and {TEST[1]} to predict",
-            "names": "the most frequent of 1910-2013, in this order; Harold, Ralph, Eugene, Harry and "
-            "Howard are not in the bundled table, and Shawn, Craig, Noah, Travis and Bradley stand in",
+            "names": "the 100 most frequent of 1910-2013, in this order, as the paper's code has it",
             "samples": f"{self.n_samples} samples of {self.n_births} births per state and year (the "
             "paper: one)",
             "kernel": "Matern 5/2 over years times squared exponential over places, learned by the Raw GP "

@@ -6,7 +6,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-VERDICTS = ("agrees", "differs", "not in the paper", "not comparable")
+VERDICTS = ("agrees", "differs", "undecided", "not in the paper", "not comparable")
+SURE = 2.0  # standard errors from zero
 
 
 class Line(NamedTuple):
@@ -45,3 +46,8 @@ class Part(NamedTuple):
 def judged(holds):
     """Return the verdict on a claim of the paper that we can check."""
     return "agrees" if holds else "differs"
+
+
+def judged_above_zero(estimate, error):
+    """Return the verdict on a claim that a difference is above zero."""
+    return "undecided" if abs(estimate) < SURE * error else judged(estimate > 0)

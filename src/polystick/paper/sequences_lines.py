@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from polystick.paper.parts import Line, judged
+from polystick.paper.parts import SURE, Line, judged, judged_above_zero
 from polystick.paper.sequences_tasks import (
     BALANCED,
     HMM,
@@ -17,10 +17,8 @@ from polystick.paper.sequences_tasks import (
     difference,
 )
 
-SURE = 2.0  # standard errors from zero
 NEAR = 0.05  # nats from SBM-LDS's last score: there
 ORDERS = 10.0  # times as fast: an order of magnitude
-UNDECIDED = "not comparable"
 PAPER_BARS = {  # what the text and figure 4 say of the bars; no numbers are printed
     ("DNA", HMM): "highest bar",
     ("DNA", SBM): "best LDS",
@@ -62,9 +60,7 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self):
-        if abs(self.estimate) < SURE * self.error:
-            return UNDECIDED
-        return judged(self.estimate > 0)
+        return judged_above_zero(self.estimate, self.error)
 
 
 def row_of(table, task, name):
@@ -111,8 +107,8 @@ def _claim_line(results, task, name, others, claim):
     why = f"Compared with {found.other}, the best of {', '.join(others)}."
     if row_of(results.table, task, LNM) is None:
         why += " LNM-LDS was not run here."
-    if found.verdict == UNDECIDED:
-        why += f" Undecided: the difference is below {SURE:g} standard errors."
+    if found.verdict == "undecided":
+        why += f" The difference is below {SURE:g} standard errors."
     ours = f"{found.estimate:+.3f} nats per token one step ahead, {found.joint:+.3f} jointly"
     return Line(
         f"{task}: {name} less the best other",
@@ -236,7 +232,7 @@ def _time_lines(curve):
 def reading(results):
     """Return the paragraph, from the numbers."""
     table = results.table
-    told = {UNDECIDED: "is undecided", "agrees": "holds", "differs": "does not hold"}
+    told = {"undecided": "is undecided", "agrees": "holds", "differs": "does not hold"}
     claims = [(claim, compare(results, *claim[:3])) for claim in CLAIMS]
     orders = "; ".join(
         f"{task}, {said}: {told[found.verdict]} ({name} {found.estimate:+.2f} ± {found.error:.2f} "

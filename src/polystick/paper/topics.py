@@ -11,7 +11,7 @@ import numpy as np
 
 from polystick import datasets, scores
 from polystick.paper import topic_curves
-from polystick.paper.parts import Line, Part, judged
+from polystick.paper.parts import Line, Part, judged, judged_above_zero
 from polystick.paper.topic_correlation import Correlations, correlation_lines, correlation_picture
 from polystick.paper.topic_curves import EM, FLAT, LEARNED, SOFTMAX, STICKS, Corpus
 
@@ -167,13 +167,12 @@ def curve_lines(task, its_curves):
 def _against(task, sticks, other, known):
     gap = scores.bootstrap_difference(sticks.documents, other.documents, task.held_out)
     at_end = other.table.iloc[-1]
-    near = abs(gap.estimate) < 2 * gap.standard_error
+    verdict = judged_above_zero(gap.estimate, gap.standard_error)
     words = {FLAT: " This is the paper's LDA: its code adds 1 to the count of each topic.",
              LEARNED: " Not in the paper: the same LDA with a prior that is learned.",
              SOFTMAX: " The paper's was still climbing when it was stopped after 200 sweeps."}  # fmt: skip
     why = f"{other.model} ends at {at_end.usual:.3f} after {at_end.sweeps:.0f} sweeps."
-    why += " Two standard errors do not tell them apart." if near else ""
-    verdict = judged(gap.estimate > 2 * gap.standard_error)
+    why += " Two standard errors do not tell them apart." if verdict == "undecided" else ""
     if other.model == LEARNED or not known:
         verdict = "not in the paper"
     return Line(
