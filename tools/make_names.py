@@ -37,7 +37,9 @@ def table(rows, top):
     inside = place[rows["name"]] >= 0
     year, state, name, count = (rows[key][inside] for key in ("year", "state", "name", "count"))
     shape = len(YEARS), rows["state"].max() + 1, len(top)
-    counts = np.zeros(shape, np.uint16, order="F")  # years are alike: side by side they compress well
+    counts = np.zeros(
+        shape, np.uint16, order="F"
+    )  # years are alike: side by side they compress well
     counts[year - YEARS[0], state, place[name]] = count
     return counts
 
