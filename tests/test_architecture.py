@@ -32,6 +32,7 @@ MAY_IMPORT = {
         "kernels",
         "keys",
         "polyagamma",
+        "scores",
     },
     "validation": set(),
     "inference": {"keys", "validation"},
@@ -75,6 +76,7 @@ MAY_IMPORT = {
     "commands": {*PUBLIC, "demo", "paper"},
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
     "cli": {"demo"},
+    "__main__": {"cli"},
 }
 
 # what a room must not know, beyond our own rooms

@@ -98,7 +98,3 @@ def _in_options(text):
     for name, option in _OPTIONS.items():
         text = text.replace(name, option)
     return text
-
-
-if __name__ == "__main__":
-    main()

@@ -16,7 +16,7 @@ from polystick.cli import main
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")
 OPTIONS = ["--draws", "60", "--burn", "5", "--chains", "2", "--seed", "1"]
-CLI = [sys.executable, "-m", "polystick.cli"]
+CLI = [sys.executable, "-m", "polystick"]
 # a checkpoint after each sweep, not each minute, and slow sweeps so that one can be stopped in time
 HASTY = """
 import time

@@ -18,7 +18,7 @@ from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
-from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows, log_coefficients
+from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows
 from statistics_tools import MAX_Z
 
 JIT = not numba.config.DISABLE_JIT
@@ -224,7 +224,7 @@ def best_tangent_bound(counts, mean, variance):
         return -(0.5 * gaussian + 0.5 * omega * c**2 - trials * np.log(2 * np.cosh(c / 2)))
 
     found = optimize.minimize_scalar(negative, bounds=(1e-6, 30), method="bounded")
-    return log_coefficients(np.array([counts]))[0] - found.fun
+    return scores.log_coefficients(np.array([counts]))[0] - found.fun
 
 
 @pytest.mark.parametrize("counts", COUNTS)
@@ -275,15 +275,6 @@ def test_sparse_counts_give_the_bits_of_dense_ones(rng):
     np.testing.assert_array_equal(runs[0]["cov"], runs[1]["cov"])
 
 
-def test_log_coefficients_dense_and_sparse():
-    counts = np.array([[2, 1, 0], [0, 0, 0], [5, 0, 5]])
-    expected = np.log([3.0, 1.0, 252.0])
-    np.testing.assert_allclose(log_coefficients(counts), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        log_coefficients(scipy.sparse.csr_array(counts)), expected, atol=1e-12
-    )
-
-
 ONE_STICK = CorrelatedCounts(
     NormalInverseWishart(np.array([0.0]), 1.0, np.eye(1), 5.0), Decomposition.sticks([0, 1])
 )
@@ -312,7 +303,7 @@ def test_proposals_give_the_evidence_and_the_posterior_of_rows():
     for i, counts in enumerate(FEW_ROWS):
         evidence = np.mean([integral(np.ones_like, counts, *law) for law in laws])
         mean = np.mean([integral(lambda p: p, counts, *law) for law in laws]) / evidence
-        coefficient = np.exp(log_coefficients(FEW_ROWS)[i])
+        coefficient = np.exp(scores.log_coefficients(FEW_ROWS)[i])
         assert weights[i].mean() * coefficient == pytest.approx(evidence, rel=0.01)
         assert np.average(pi[i], weights=weights[i]) == pytest.approx(mean, rel=0.01)
 

@@ -6,18 +6,11 @@ steps behind counts of 3 categories. To write the file anew, in about two minute
     make .venv/.reference && .venv/bin/python tests/references/make_dynamics_reference.py
 """
 
-import argparse
-import json
-import platform
-from pathlib import Path
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from make_multinomial_reference import log_stick_breaking, summarise
-from numpyro.infer import MCMC, NUTS
+from nuts import log_stick_breaking, main, run
 
 N_STEPS = 20
 TOTALS = np.random.default_rng(40).choice([0, 1, 5, 15, 40], N_STEPS)
@@ -39,13 +32,6 @@ NAMES = [
     "log_variances",  # of Q and of the first state: the scale that the priors give to states
     "log_likelihood",
 ]
-SETTINGS = {
-    "n_draws": 5000,
-    "n_warmup": 1500,
-    "n_chains": 4,
-    "target_accept": 0.95,
-    "seed": 20150618,
-}
 
 
 def make_counts():
@@ -92,55 +78,12 @@ def model(counts, prior):
     numpyro.deterministic("log_likelihood", law.log_prob(counts).sum())
 
 
-def draw(settings, counts):
-    """Run NUTS; return name -> draws (chain, draw, ...) and the number of divergences."""
-    mcmc = MCMC(
-        NUTS(model, target_accept_prob=settings["target_accept"]),
-        num_warmup=settings["n_warmup"],
-        num_samples=settings["n_draws"],
-        num_chains=settings["n_chains"],
-        chain_method="sequential",
-        progress_bar=False,
-    )
-    mcmc.run(jax.random.PRNGKey(settings["seed"]), jnp.array(counts), PRIOR)
-    draws = mcmc.get_samples(group_by_chain=True)
-    n_divergences = int(mcmc.get_extra_fields()["diverging"].sum())
-    return {name: np.asarray(draws[name]) for name in NAMES}, n_divergences
-
-
 def make_reference(settings):
-    """Return all that the file holds, once the chains agree."""
-    numpyro.enable_x64()
+    """Return all that the file holds."""
     counts = make_counts()
-    draws, n_divergences = draw(settings, counts)
-    quantities = {name: summarise(values) for name, values in draws.items()}
-    worst = max(np.max(quantity["rhat"]) for quantity in quantities.values())
-    assert worst < 1.01, f"R-hat must be below 1.01; got {worst}; try more draws"
-    assert n_divergences <= 1e-4 * settings["n_chains"] * settings["n_draws"], n_divergences
-    versions = {m.__name__: m.__version__ for m in (np, jax, numpyro)}
-    return {
-        "settings": settings,
-        "versions": {"python": platform.python_version(), **versions},
-        "n_divergences": n_divergences,
-        "counts": counts.tolist(),
-        "prior": PRIOR,
-        "shown": SHOWN,
-        "quantities": {
-            name: {what: np.asarray(value).tolist() for what, value in quantity.items()}
-            for name, quantity in quantities.items()
-        },
-    }
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("dynamics_nuts.json"))
-    for name, value in SETTINGS.items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
-    settings = vars(parser.parse_args())
-    out = settings.pop("out")
-    out.write_text(json.dumps(make_reference(settings), indent=1) + "\n")
+    found = run(settings, model, (jnp.array(counts), PRIOR), NAMES)
+    return {"counts": counts.tolist(), "prior": PRIOR, "shown": SHOWN, **found}
 
 
 if __name__ == "__main__":
-    main()
+    main(make_reference, "dynamics_nuts.json", __doc__)

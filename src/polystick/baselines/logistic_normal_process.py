@@ -18,7 +18,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from polystick.augmentation import Potential
 from polystick.kernels import softmax_slice
-from polystick.models.multinomial import log_coefficients
+from polystick.scores import log_coefficients
 
 CLIMBS = 5  # Newton's steps to the start of a chain
 MOST_STEPS = 100  # of Newton's, and halvings of one

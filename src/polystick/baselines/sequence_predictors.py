@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_softmax, ndtr
 
-from polystick.models.sequence_filter import SequenceFilter
+from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
 
 PARTICLES = 500
-NUMBERS_AT_ONCE = 2**22  # probabilities of particles, in blocks of steps
 
 
 class After(NamedTuple):

@@ -25,7 +25,7 @@ from polystick.decomposition import Decomposition
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import emissions
 from polystick.kernels.splits import log_likelihood
-from polystick.models import dynamics_prediction, sequence_splits
+from polystick.models import dynamics_prediction, gauge, sequence_splits
 from polystick.models.dynamics_factors import DynamicsFactors
 from polystick.models.dynamics_steps import (
     active_psi,
@@ -296,16 +296,15 @@ class MultinomialDynamics(DynamicsFactors):
         Of the priors' exponents it multiplies those of e, Q, A given Q and cov; the determinants, and
         the Jacobian of the move, add up to the shape. Means other than 0 would not stretch along.
         """
-        d, prior, initial = self.n_dims, self.dynamics_prior, self.initial_prior
-        if initial.mean.any() or prior.mean[:, d:].any() or prior.strength[:d, d:].any():
+        if not gauge.stretches(self):
             return 1.0
+        d, prior, initial = self.n_dims, self.dynamics_prior, self.initial_prior
         precision = np.linalg.inv(parameters.dynamics_cov)
         gap = parameters.coefficients[:, :d] - prior.mean[:, :d]
         rate = ((parameters.emission[:, :d] / self.scales[:d]) ** 2).sum()
         rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
         rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
-        shape = 0.5 * d * (self.n_sticks + prior.degrees + d + initial.degrees)
-        return np.sqrt(0.5 * rate / rng.standard_gamma(shape))
+        return np.sqrt(0.5 * rate / rng.standard_gamma(gauge.stretch_shape(self)))
 
     def log_likelihood(self, statistics):
         """Return log p(x | states, parameters)."""

@@ -23,6 +23,7 @@ from polystick import augmentation
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import emissions
 from polystick.keys import Key
+from polystick.models import gauge
 from polystick.models.dynamics_laws import (
     DynamicsFactor,
     EmissionFactor,
@@ -198,9 +199,9 @@ class DynamicsFactors:
 
     def best_scale(self, factor):
         """Return the c that makes c times the states best; 1 where the priors do not stretch along."""
-        d, prior, first = self.n_dims, self.dynamics_prior, self.initial_prior
-        if first.mean.any() or prior.mean[:, d:].any() or prior.strength[:d, d:].any():
+        if not gauge.stretches(self):
             return 1.0
+        d, prior, first = self.n_dims, self.dynamics_prior, self.initial_prior
         dynamics, initial, emission = _parts(factor)
         squares = emission.mean**2 + emission.variance
         K0, gap = prior.strength[:d, :d], dynamics.mean[:, :d] - prior.mean[:, :d]
@@ -208,8 +209,7 @@ class DynamicsFactors:
         rate += np.vdot(dynamics.expected_precision, prior.scale + gap @ K0 @ gap.T)
         rate += np.vdot(dynamics.expected_excess[:d, :d], K0)
         rate += np.vdot(initial.expected_precision, first.scale)
-        shape = 0.5 * d * (self.n_sticks + prior.degrees + d + first.degrees)
-        return np.sqrt(0.5 * rate / shape)
+        return np.sqrt(0.5 * rate / gauge.stretch_shape(self))
 
     def elbo(self, factor, statistics):
         dynamics, initial, emission = _parts(factor)

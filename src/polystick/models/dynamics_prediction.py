@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick.kernels import stick_filter
-from polystick.models.sequence_filter import SequenceFilter
+from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
 
 PARTICLES = 200
 SHOWN = 64  # particles whose probabilities are averaged
-NUMBERS_AT_ONCE = 2**22  # probabilities of particles, in blocks of steps
 
 
 class After(NamedTuple):

@@ -1,4 +1,8 @@
-"""States may be turned: R z, e R', R A R' and R Q R' have the law of z, e, A and Q if R is a rotation."""
+"""States may be turned and stretched, with all that refers to them.
+
+R z, e R', R A R' and R Q R' have the law of z, e, A and Q if R is a rotation. Stretched states c z, e / c and
+c^2 Q leave the counts' law as it is, but not the priors.
+"""
 
 import numpy as np
 
@@ -22,3 +26,16 @@ def turn(described, reference, weights):
         if name in turned:
             turned[name] = back.T @ turned[name]
     return turned
+
+
+def stretches(model):
+    """Tell whether no prior of the dynamics has a mean that would have to stretch along with the states."""
+    d, prior = model.n_dims, model.dynamics_prior
+    away = (model.initial_prior.mean, prior.mean[:, d:], prior.strength[:d, d:])
+    return not any(part.any() for part in away)
+
+
+def stretch_shape(model):
+    """Return the shape of the law of c^-2: determinants of the priors and the Jacobian of the move."""
+    degrees = model.dynamics_prior.degrees + model.initial_prior.degrees
+    return 0.5 * model.n_dims * (model.n_sticks + model.n_dims + degrees)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.special import gammaln
 from scipy.stats import norm, qmc
 
 from polystick import augmentation
@@ -20,6 +19,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
 from polystick.kernels import splits as splits_kernels
+from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
 
@@ -256,13 +256,3 @@ def standard_normal_points(n_points, n_dims):
     """Return low-discrepancy standard normals (n_points, n_dims), the same at each call."""
     uniform = qmc.Sobol(n_dims, rng=20150618).random_base2((n_points - 1).bit_length())
     return norm.ppf(uniform[:n_points])
-
-
-def log_coefficients(counts):
-    """Return log N! - sum log x! for each row."""
-    values = counts.data if scipy.sparse.issparse(counts) else counts
-    logs = gammaln(values + 1.0)
-    if scipy.sparse.issparse(counts):
-        logs = scipy.sparse.csr_array((logs, counts.indices, counts.indptr), shape=counts.shape)
-    totals = np.asarray(counts.sum(axis=1)).ravel()
-    return gammaln(totals + 1.0) - np.asarray(logs.sum(axis=1)).ravel()

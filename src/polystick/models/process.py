@@ -24,9 +24,9 @@ from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
 from polystick.models.documents import evenly
-from polystick.models.multinomial import log_coefficients
 from polystick.models.process_factors import VariationalProcess
 from polystick.models.slices import slice_sweep
+from polystick.scores import log_coefficients
 
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache

@@ -17,6 +17,8 @@ import numpy as np
 
 from polystick.keys import Key
 
+NUMBERS_AT_ONCE = 2**22  # probabilities of particles, in blocks of steps
+
 
 class SequenceFilter(NamedTuple):
     """What was expected of each step, and how probable what it showed was; steps of all sequences of a shard.
