@@ -82,7 +82,7 @@ def test_parameters_clone_and_repr(name):
     assert model.set_params(**params) is model
     with pytest.raises(NotFittedError):
         model.predict_proba(X)
-    for method in (model.filter, model.score, model.score_samples):
+    for method in (model.filter, model.score, model.score_samples, model.score_steps):
         with pytest.raises(NotFittedError):
             method(X)
     with pytest.raises(NotFittedError):
@@ -176,6 +176,19 @@ def test_one_step_ahead_is_what_was_expected_of_each_token(face):
     assert face.score(tokens, **PARTICLES) == pytest.approx(expected.mean())
     later = np.log(pi[seen, tokens[seen]])[seen >= 10]
     assert face.score(tokens, n_seen=10, **PARTICLES) == pytest.approx(later.mean())
+
+
+def test_steps_of_draws_make_the_scores(face):
+    steps = face.score_steps(NEW, **PARTICLES)
+    assert [each.shape[1] for each in steps] == [24, 12]
+    missing = NEW[0] < 0
+    assert missing.any()
+    np.testing.assert_array_equal(steps[0][:, missing], 0.0)
+    ahead = [scores.log_mean_exp(each, axis=0).sum() for each in steps]
+    np.testing.assert_allclose(ahead, face.score_samples(NEW, **PARTICLES))
+    if not isinstance(face, SmoothedUnigram):
+        joint = [scores.log_mean_exp(each.sum(axis=1), axis=0) for each in steps]
+        np.testing.assert_allclose(joint, face.score_samples(NEW, joint=True, **PARTICLES))
 
 
 def test_what_was_seen_is_given(face):

@@ -24,10 +24,10 @@ def silent(sentence):
     pass
 
 
-def some_task(name, n_sequences=1, n_tokens=40, n_held_out=5, n_before=0):
+def some_task(name, n_sequences=1, n_tokens=40, n_held_out=5):
     rng = np.random.default_rng(0)
     sequences = [rng.integers(4, size=n_tokens) for _ in range(n_sequences)]
-    return tasks.Task(name, sequences, n_held_out, 6, 1.0, 1.0, 1.0, n_before)
+    return tasks.Task(name, sequences, n_held_out, 6, 1.0, 1.0, 1.0)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,7 +67,7 @@ def test_the_data_are_those_of_the_paper():
 def scored():
     """Return scores and units of an HMM and the unigram, on one sequence and on many."""
     plans = {HMM: tasks.Plan(10, 4, 2)}
-    one = some_task("one", n_before=35)
+    one = some_task("one")
     return {
         task.name: (task, *tasks.score_all(task, plans, silent))
         for task in (one, some_task("many", n_sequences=6))
@@ -79,10 +79,15 @@ def test_models_get_the_scores_of_their_own_face(scored):
     assert list(scores.model) == [ZERO, HMM, HMM, UNIGRAM]
     unigram = SmoothedUnigram(n_categories=6).fit(task.train)
     line = scores.set_index("model").loc[UNIGRAM]
-    assert line.one_step == unigram.score(task.sequences, n_seen=task.n_seen)
-    assert line.joint == unigram.score(task.sequences, n_seen=task.n_seen, joint=True)
+    assert line.one_step == pytest.approx(unigram.score(task.sequences, n_seen=task.n_seen))
+    joint = unigram.score(task.sequences, n_seen=task.n_seen, joint=True)
+    assert line.joint == pytest.approx(joint)
     assert line.joint != line.one_step
     hmm = scores[scores.model == HMM]
+    model = tasks.make(HMM, task, tasks.halves(10), 0).fit(task.train)
+    for kind in ("one_step", "joint"):
+        expected = model.score(task.sequences, n_seen=task.n_seen, joint=kind == "joint", n_draws=4)
+        assert hmm[kind].iloc[0] == pytest.approx(expected)
     assert hmm.one_step.iloc[0] != hmm.one_step.iloc[1]  # seeds
 
 
@@ -133,7 +138,7 @@ def some_results(advantage, noise=0.1, without=()):
             level = {ZERO: -4.0, SBM: -3.0 + advantage}.get(name, -3.0)
             scores += [[task, name, seed, level, level, 1.0] for seed in (0, 1)]
             value = level + noise * rng.standard_normal(n)
-            units.append(tasks._unit_table(some_task(task), name, value, 1))
+            units.append(tasks._unit_table(some_task(task), name, [value]))
     units = pd.concat(units, ignore_index=True)
     table = sequences.bars_table(pd.DataFrame(scores, columns=tasks.SCORES), units)
     return sequences_lines.Results(table, units, some_curve(), {"DNA": 0, "AP": 9, "Alice": 8})
@@ -188,9 +193,9 @@ def tiny(tmp_path_factory):
     """Return the folder of a run on small data with few sweeps."""
     folder = tmp_path_factory.mktemp("sequences")
     three = [
-        some_task("DNA", n_before=35),
+        some_task("DNA"),
         some_task("AP", n_sequences=4),
-        some_task("Alice", n_before=20),
+        some_task("Alice"),
     ]
     plans = {name: tasks.Plan(4, 2, 1) for name in FITTED} | {HMM: tasks.Plan(4, 2, 2)}
     curve = {SBM: (2,), HMM: (2, 8), LNM: (2,)}

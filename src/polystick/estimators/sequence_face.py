@@ -150,6 +150,16 @@ class SequenceEstimator(BaseEstimator):
         read = self._read(X, inputs)
         return [pi for (pi,) in self._means(read, n_draws, n_particles, lambda f: (f.predicted,))]
 
+    def score_steps(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+        """Return what each posterior draw says of each step: log p(x_t | before), a list of (n_draws, steps).
+
+        Steps where nothing was seen have 0. `score` and `score_samples` average probabilities, not their
+        logarithms: for the steps of a sequence, one step ahead, by `scores.log_mean_exp(values, axis=0)`.
+        Parameters are those of `filter`.
+        """
+        read = self._read(X, inputs)
+        return self._step_values(read, n_draws, n_particles)
+
     def score_samples(self, X, inputs=None, *, n_seen=0, joint=False, n_draws=STATES,
                       n_particles=None):  # fmt: skip
         """Return the log probability (n,) of each sequence, without multinomial coefficients.
@@ -177,11 +187,15 @@ class SequenceEstimator(BaseEstimator):
         return scores.per_count(values, np.concatenate(held_out))
 
     def _log_probabilities(self, read, n_seen, joint, n_draws, n_particles):
-        result = np.empty(len(read.sequences))
+        values = np.concatenate(self._step_values(read, n_draws, n_particles), axis=1)
+        return scores.held_out_steps(values, _starts(read.lengths), n_seen, joint=joint)
+
+    def _step_values(self, read, n_draws, n_particles):
+        result: list[np.ndarray] = []
         options = {"n_particles": n_particles}
         for rows, found in self._map(read, n_draws, lambda f, *_: f.values, **options):
-            starts = _starts(read.lengths[rows])
-            result[rows] = scores.held_out_steps(list(found), starts, n_seen[rows], joint=joint)
+            cuts = _starts(read.lengths[rows])[1:-1]
+            result.extend(np.split(np.stack(list(found)), cuts, axis=1))
         return result
 
     def _means(self, read, n_draws, n_particles, pick):

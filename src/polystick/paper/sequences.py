@@ -138,7 +138,7 @@ def _settings(full):
         "before it (one step ahead), or of all held-out tokens of a sequence (jointly); 200 particles "
         "(LNM-LDS 500)",
         "bootstrap": "over held-out tokens (AP: articles), first seed; it gives the width of "
-        "intervals about means over seeds; on Alice only the 200 tokens before are given",
+        "intervals about means over seeds",
         "DNA, longer": f"{N_PIECES[full]} pieces of 982 symbols: 682 to learn from, 300 scored; sweeps "
         + _each(PIECE_PLANS[full], "n_sweeps"),
     }

@@ -13,10 +13,9 @@ from polystick.baselines.sequence_models import (
     RawLDS,
     SmoothedUnigram,
 )
-from polystick.scores import bootstrap_difference
+from polystick.scores import bootstrap_difference, log_mean_exp
 
 N_DIMS = 10  # of the states; the HMM has as many states
-UNIT_DRAWS = 8  # posterior draws behind the probability of each token by itself
 N_BOOT = 1000
 CLIP = 1e-8  # the least probability of the paper's baseline
 PIECE, PIECE_TRAIN = 982, 682  # of the long DNA: symbols of a piece, and those to learn from
@@ -38,7 +37,6 @@ class Task(NamedTuple):
     emission_scale: float  # prior standard deviation, sticks
     softmax_variance: float  # prior variance of the emission, softmax
     mass: float  # of the HMM's emission prior, over all categories
-    n_before: int = 0  # tokens before the held-out ones that the bootstrap of tokens looks at
 
     @property
     def train(self):
@@ -51,6 +49,11 @@ class Task(NamedTuple):
     @property
     def n_seen(self):
         return [len(each) for each in self.train]
+
+    @property
+    def n_scored(self):
+        """How many tokens are held out in all."""
+        return self.n_held_out * len(self.sequences)
 
     @property
     def n_new(self):
@@ -80,9 +83,9 @@ def load_tasks():
     dna, alice = datasets.load_dna(), datasets.load_alice(n_tokens=4000)
     articles = datasets.load_ap_sequences()
     return [
-        Task("DNA", [dna.tokens], 10, len(dna.alphabet), *PRIORS["DNA"], n_before=672),
+        Task("DNA", [dna.tokens], 10, len(dna.alphabet), *PRIORS["DNA"]),
         Task("AP", articles.tokens, 10, len(articles.words), *PRIORS["AP"]),
-        Task("Alice", [alice.tokens], 100, len(alice.words), *PRIORS["Alice"], n_before=200),
+        Task("Alice", [alice.tokens], 100, len(alice.words), *PRIORS["Alice"]),
     ]
 
 
@@ -146,10 +149,10 @@ def score_all(task, plans, say):
     for name, plan in _to_do(plans):
         for seed in range(plan.n_seeds):
             say(f"{task.name}, {name}, seed {seed}")
-            model, line = _fit_and_score(task, name, plan, seed)
+            line, values = _fit_and_score(task, name, plan, seed)
             lines.append(line)
             if seed == 0:
-                units.append(_units(model, name, task, plan.n_scored))
+                units.append(_unit_table(task, name, values))
     return pd.DataFrame(lines, columns=SCORES), pd.concat(units, ignore_index=True)
 
 
@@ -159,7 +162,7 @@ def score_pieces(tasks, plans, say):
     for number, task in enumerate(tasks):
         say(f"{task.name}, piece {number + 1} of {len(tasks)}")
         lines.append(_zero_line(task, number))
-        lines += [_fit_and_score(task, name, plan, number)[1] for name, plan in _to_do(plans)]
+        lines += [_fit_and_score(task, name, plan, number)[0] for name, plan in _to_do(plans)]
     return pd.DataFrame(lines, columns=SCORES)
 
 
@@ -172,13 +175,18 @@ def _to_do(plans):
 
 
 def _fit_and_score(task, name, plan, seed):
-    """Return the fitted model and its line of scores, in nats per held-out token."""
+    """Return a model's line of scores, in nats per held-out token, and log p of each, one step ahead."""
     start = time.process_time()
     model = make(name, task, halves(plan.n_sweeps), seed).fit(task.train)
     seconds = time.process_time() - start
-    options = {"n_seen": task.n_seen, "n_draws": plan.n_scored}
-    scores = [model.score(task.sequences, joint=joint, **options) for joint in (False, True)]
-    return model, [task.name, name, seed, *scores, seconds]
+    steps = model.score_steps(task.sequences, n_draws=plan.n_scored)
+    held_out = [values[:, seen:] for values, seen in zip(steps, task.n_seen)]
+    ahead = [log_mean_exp(values, axis=0) for values in held_out]
+    joint = [log_mean_exp(values.sum(axis=1), axis=0) for values in held_out]
+    if name == UNIGRAM:  # not by draws, but exactly
+        joint = model.score_samples(task.sequences, n_seen=task.n_seen, joint=True)
+    scores = [float(np.sum(values)) / task.n_scored for values in (ahead, joint)]
+    return [task.name, name, seed, *scores, seconds], ahead
 
 
 def _zero_line(task, seed=0):
@@ -187,24 +195,15 @@ def _zero_line(task, seed=0):
 
 def _zero_units(task):
     logs = log_frequencies(task)
-    if task.n_before:
-        return _unit_table(task, ZERO, logs[task.held_out[0]], 1)
-    return _unit_table(task, ZERO, [logs[each].sum() for each in task.held_out], task.n_held_out)
+    return _unit_table(task, ZERO, [logs[each] for each in task.held_out])
 
 
-def _units(model, name, task, n_draws):
-    """Return articles where there are many sequences, or else single tokens."""
-    if not task.n_before:
-        values = model.score_samples(task.sequences, n_seen=task.n_seen, n_draws=n_draws)
-        return _unit_table(task, name, values, task.n_held_out)
-    tokens = task.sequences[0][-(task.n_before + task.n_held_out) :]
-    (pi,) = model.predict_proba(tokens, n_draws=min(n_draws, UNIT_DRAWS))
-    at = np.arange(len(tokens))[-task.n_held_out :]
-    return _unit_table(task, name, np.log(pi[at, tokens[at]]), 1)
-
-
-def _unit_table(task, name, values, n_tokens):
-    columns = {"task": task.name, "model": name, "value": values, "n_tokens": n_tokens}
+def _unit_table(task, name, values):
+    """Return what the bootstrap draws anew: sequences, or tokens of the only one; values are by sequence."""
+    alone = len(values) == 1
+    units = values[0] if alone else [each.sum() for each in values]
+    n_tokens = 1 if alone else task.n_held_out
+    columns = {"task": task.name, "model": name, "value": units, "n_tokens": n_tokens}
     return pd.DataFrame(columns).rename_axis("unit").reset_index()
 
 
