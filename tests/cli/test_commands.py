@@ -1,6 +1,7 @@
 """Each command in this process: what it reads, writes, says, and refuses."""
 
 import json
+import sys
 
 import numba
 import numpy as np
@@ -38,6 +39,8 @@ def folder(tmp_path_factory):
     wide[NAMES[::-1]].to_csv(folder / "turned.tsv", index=False, sep="\t")
     dated = wide.assign(year=np.arange(2000, 2012), site="x")
     dated.to_csv(folder / "dated.csv.gz", index=False)
+    dated.to_parquet(folder / "dated.parquet", index=False)
+    dated.set_index(["site", "year"]).to_parquet(folder / "indexed.parquet")
     long = dated.drop(columns="site").melt(id_vars="year", var_name="tree", value_name="n")
     long.to_csv(folder / "long.csv", index=False)
     words = [{"tokens": list(np.repeat(NAMES, row))} for row in COUNTS.tolist()]
@@ -125,9 +128,10 @@ def test_all_kinds_of_files_mean_the_same(folder, run, file):
 
 
 @needs_jit
-def test_columns_can_be_left_out(folder, run):
+@pytest.mark.parametrize("file", ["dated.csv.gz", "dated.parquet", "indexed.parquet"])
+def test_columns_can_be_left_out(folder, run, file):
     more = ["--ignore", "year,site"]
-    assert score(run, folder / "dated.csv.gz", *more) == score(run, folder / "wide.csv")
+    assert score(run, folder / file, *more) == score(run, folder / "wide.csv")
 
 
 def test_words_unknown_to_the_fit_are_said(folder, run):
@@ -238,6 +242,7 @@ BAD = {
     "no text": (["fields.jsonl"], "must have a field text or tokens; they have body"),
     "number for text": (["fields.jsonl", "--field", "body"], "line 1 has int"),
     "no NPZ": (["broken.npz"], "must be an NPZ file"),
+    "no parquet": (["broken.parquet"], "must be a parquet file; reading it"),
     "no counts in NPZ": (["odd.npz"], "it holds a, b"),
     "no vocabulary": (["matrix.mtx", "--vocabulary", "gone.txt"], "the vocabulary"),
     "short vocabulary": (
@@ -259,6 +264,7 @@ def bad(folder):
         "broken.jsonl": '{"text": "a"}\n{"text"\n',
         "fields.jsonl": '{"body": 1}\n',
         "broken.npz": "no",
+        "broken.parquet": "no",
         "two.txt": "a\nb\n",
     }
     for name, content in files.items():
@@ -279,10 +285,11 @@ def test_bad_files_get_a_sentence(bad, case, tmp_path, monkeypatch):
     assert not (out / "settings.json").exists()  # one may try again
 
 
-def test_parquet_without_its_library_gets_a_sentence(folder, tmp_path):
+def test_parquet_without_its_library_gets_a_sentence(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     (folder / "table.parquet").write_bytes(b"no")
     result = call("fit", "multinomial", folder / "table.parquet", "--out", tmp_path / "r", code=1)
-    assert "table.parquet" in result.stderr
+    assert "table.parquet is a parquet file, and reading it needs pyarrow" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,15 @@ def read_names(path):
 
 def _read_parquet(path):
     try:
-        return pd.read_parquet(path)
+        frame = pd.read_parquet(path)
     except ImportError as error:
         raise ImportError(
-            f"{path} is a parquet file, and reading it needs pyarrow: pip install pyarrow, or turn it "
-            "into CSV"
+            f"{path} is a parquet file, and reading it needs pyarrow: pip install 'polystick[parquet]', or "
+            "turn it into CSV"
         ) from error
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} must be a parquet file; reading it: {error}") from error
+    return frame.reset_index() if any(frame.index.names) else frame  # as CSV would have it
 
 
 def _arrange(frame, path, reading, beside):
