@@ -1,10 +1,12 @@
 """Each command that the pages show runs, in the order of its page."""
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -42,17 +44,27 @@ def test_commands_of_the_page(tmp_path, monkeypatch):
     assert n_run >= 10
 
 
-def test_commands_of_the_readme_exist():
-    """They are run elsewhere: the demo by tests/cli, `make` by CI, `reproduce` by tests/paper."""
-    shown = [what for kind, what in commands((ROOT / "README.md").read_text()) if kind != "python"]
-    assert shown
-    for arguments in shown:
-        command, *rest = arguments
-        options = {word for word in rest if word.startswith("--")}
-        context = main.make_context("polystick", [command, "--help"], resilient_parsing=True)
-        known = main.get_command(context, command)
-        assert known is not None, arguments
-        while hasattr(known, "commands") and rest:  # fit topics
-            known, rest = known.get_command(context, rest[0]), rest[1:]
-        names = {name for p in known.params for name in (*p.opts, *p.secondary_opts)}
-        assert options <= names, arguments
+@needs_jit
+def test_commands_of_the_readme(tmp_path, monkeypatch):
+    """Two are run elsewhere: the demo by its own test, `reproduce` by tests/paper."""
+    monkeypatch.chdir(tmp_path)
+    rng, words = (
+        np.random.default_rng(0),
+        np.array(["army", "navy", "bank", "gold", "land", "rail"]),
+    )
+    for name in ("speeches", "others"):
+        texts = (" ".join(rng.choice(words, 30)) for _ in range(40))
+        lines = "\n".join(json.dumps({"text": text}) for text in texts)
+        (tmp_path / f"{name}.jsonl").write_text(lines)
+    page = (ROOT / "README.md").read_text()
+    shown = [what for kind, what in commands(page) if kind == "polystick"]
+    ran = [what for what in shown if what[0] not in ("demo", "reproduce")]
+    assert [what[0] for what in ran] == ["fit", "show", "score", "plot"]
+    for arguments in ran:
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, (arguments, result.output)
+    for command, *rest in (what for what in shown if what not in ran):
+        parsed = main.get_command(None, command).make_context(
+            command, rest
+        )  # refuses what is unknown
+        assert parsed.params["out"]
