@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from joint import first_and_second, geweke_z
+from joint import first_and_second, geweke_z, one_sweep
 from polystick.conjugate import NormalInverseWishart
-from polystick.keys import Key
 from topic_tools import JIT
 
 STEP_PRIOR = NormalInverseWishart(np.zeros(2), 1.0, np.array([[3.0, 1.0], [1.0, 2.0]]), 10.0)
@@ -19,9 +18,7 @@ def sweep(model, everything, i, rng):
     """Draw everything given the words, then the words given everything."""
     parameters, rows, counts = everything
     (shard,) = model.shards(counts, slices=SLICES)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng, SLICES)
 
 

@@ -6,6 +6,7 @@ Tolerances are in standard errors or p-values, never a hand-picked `atol`; they 
 import numpy as np
 from scipy import stats
 
+from polystick.keys import Key
 from statistics_tools import standard_error
 
 
@@ -26,6 +27,13 @@ def geweke_z(simulate, resample, summarise, n_iter, rng):
     error = np.hypot(standard_error(direct), standard_error(successive))
     with np.errstate(divide="ignore"):  # what never varies has no error: any gap is infinitely many
         return np.where(gap == 0, 0.0, gap) / np.where(gap == 0, 1.0, error)
+
+
+def one_sweep(model, parameters, rows, shard, i):
+    """Return parameters and rows after sweep number i, given the counts of one block."""
+    key = Key(7, i)
+    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
+    return model.draw_parameters(parameters, statistics, key), rows
 
 
 def first_and_second(values):

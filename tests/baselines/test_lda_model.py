@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from joint import first_and_second, geweke_z
+from joint import first_and_second, geweke_z, one_sweep
 from polystick.alignment import align
 from polystick.baselines.lda import DirichletTopics
 from polystick.inference.execution import Threads
@@ -34,10 +34,9 @@ def rng():
 
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything[:3]
-    (shard,), key = model.shards(counts), Key(11, i)
+    (shard,) = model.shards(counts)
     parameters = parameters._replace(totals=np.zeros(model.n_topics))  # the words are new
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     seen = look(model, parameters, rows, counts)
     document = np.repeat(np.arange(len(TOTALS)), TOTALS)
     rows, counts = model.simulate_counts(document, rows.assignments, seen[0], len(TOTALS), rng)

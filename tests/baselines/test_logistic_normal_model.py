@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 import naive_logistic
-from joint import first_and_second, geweke_z
+from joint import first_and_second, geweke_z, one_sweep
 from polystick.alignment import align
 from polystick.baselines import logistic_normal
 from polystick.baselines.logistic_normal import LogisticNormalTopics
@@ -44,9 +44,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng)
 
 

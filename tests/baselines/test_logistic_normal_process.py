@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from joint import first_and_second, geweke_z
+from joint import first_and_second, geweke_z, one_sweep
 from polystick.baselines import logistic_normal_process
 from polystick.baselines.logistic_normal_process import LogisticNormalProcess, Rows
 from polystick.covariances import OnColumns, Separable
@@ -46,9 +46,8 @@ def on_grid():
 
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
-    (shard,), key = model.shards(counts), Key(11, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    (shard,) = model.shards(counts)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, MODEL.simulate_counts(rows, TOTALS, rng)
 
 

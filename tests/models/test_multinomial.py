@@ -11,13 +11,12 @@ from scipy import integrate, optimize, stats
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from joint import first_and_second, geweke_z, one_sweep, ranks, uniform_pvalues
 from polystick import augmentation, scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
-from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows
 from statistics_tools import MAX_Z
 
@@ -43,9 +42,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, model.simulate_counts(rows, TOTALS, rng)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from joint import first_and_second, geweke_z, one_sweep, ranks, uniform_pvalues
 from polystick import augmentation
 from polystick.covariances import OnColumns, Separable
 from polystick.covariances.families import choose_family
@@ -71,9 +71,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     psi = model.psi_of(model.prepare(parameters), shard, rows)
     return parameters, rows._replace(psi=psi), model.simulate_counts(psi, TOTALS, rng)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from joint import first_and_second, geweke_z, one_sweep, ranks, uniform_pvalues
 from polystick.alignment import align
 from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.execution import Serial, Threads
@@ -40,9 +40,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng)
 
 

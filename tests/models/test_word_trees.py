@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from dated_tools import cut_and_resume, dated_corpus
-from joint import first_and_second, geweke_z
+from joint import first_and_second, geweke_z, one_sweep
 from naive_chain import joint, walk_problem
 from polystick import augmentation
 from polystick.alignment import align
@@ -45,9 +45,7 @@ def rng():
 def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
-    key = Key(7, i)
-    rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
-    parameters = model.draw_parameters(parameters, statistics, key)
+    parameters, rows = one_sweep(model, parameters, rows, shard, i)
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng)
 
 
