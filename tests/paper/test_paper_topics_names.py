@@ -201,6 +201,12 @@ def test_extreme_pairs_are_of_topics_that_are_not_small():
     assert found.closest(("c", "z"), np.array(list("abcde"))) is None
 
 
+def test_the_closest_topic_has_all_of_the_words():
+    one_word, all_three = [0.90, 0.001, 0.099], [0.3, 0.3, 0.4]
+    found = Correlations(*[np.eye(2)] * 3, np.full(2, 0.5), np.array([one_word, all_three]))
+    assert found.closest(("a", "b"), np.array(list("abc"))) == 1
+
+
 def test_a_curve_that_never_arrives_is_none():
     table = pd.DataFrame({"seconds": [1.0, 2.0, 4.0], "usual": [-7.0, -6.5, -6.4]})
     curve = topic_curves.Curve("a", table, np.zeros(1), None)

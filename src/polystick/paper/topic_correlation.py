@@ -73,7 +73,9 @@ class Correlations(NamedTuple):
         """Return the topic under which these words are likeliest, or None where one is unknown."""
         places = [np.flatnonzero(words == word) for word in wanted]
         known = [place[0] for place in places if len(place)]
-        return None if len(known) < len(wanted) else int(self.topics[:, known].sum(axis=1).argmax())
+        if len(known) < len(wanted):
+            return None
+        return int(np.log(np.maximum(self.topics[:, known], TINY)).sum(axis=1).argmax())
 
 
 def correlation_picture(found, corpus):

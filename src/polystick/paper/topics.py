@@ -172,6 +172,9 @@ def _against(task, sticks, other, known):
              LEARNED: " Not in the paper: the same LDA with a prior that is learned.",
              SOFTMAX: " The paper's was still climbing when it was stopped after 200 sweeps."}  # fmt: skip
     why = f"{other.model} ends at {at_end.usual:.3f} after {at_end.sweeps:.0f} sweeps."
+    best = other.table.loc[other.table.usual.idxmax()]
+    if best.usual > at_end.usual + NEAR:
+        why += f" On its way, after {best.sweeps:.0f}, it was at {best.usual:.3f}."
     why += " Two standard errors do not tell them apart." if verdict == "undecided" else ""
     if other.model == LEARNED or not known:
         verdict = "not in the paper"
