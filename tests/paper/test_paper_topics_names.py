@@ -72,6 +72,15 @@ def test_a_sample_has_so_many_births_and_no_others():
     assert (drawn <= counts.reshape(2, 3)).all()
 
 
+def test_a_printed_difference_is_judged_by_its_size():
+    found = pd.Series([0.1, 0.2, 0.0, 0.15, 0.2])
+    verdicts = [
+        name_lines._difference("a", "", found, "", printed).verdict for printed in (None, 0.15, 0.6)
+    ]
+    assert verdicts == ["agrees", "agrees", "differs"]
+    assert name_lines._difference("a", "", found - 0.1, "").verdict == "undecided"
+
+
 def test_hits_are_counted_at_both_ends():
     truth = np.arange(40, 0, -1)[None]
     np.testing.assert_array_equal(name_models.hits(truth / truth.sum(), truth), [[10], [10]])

@@ -116,12 +116,13 @@ def times(curves, ends):
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
     ax = figure.subplots()
+    highest = curves.groupby("model").gain.last().idxmax()
     for model, rows in curves.groupby("model", sort=False):
         (line,) = ax.plot(rows.seconds, rows.gain, color=COLOURS[model], lw=1.6, label=model)
         line.set(marker=MARKS[model], markersize=5)
-        for _, row in rows.iloc[[0, -1]].iterrows():
-            text = f"{row.sweeps:.0f} sweeps"
-            ax.annotate(text, (row.seconds, row.gain), (0, -12), textcoords="offset points",
+        for row, below in ((rows.iloc[0], True), (rows.iloc[-1], model != highest)):
+            text, shift = f"{row.sweeps:.0f} sweeps", (0, -12 if below else 6)
+            ax.annotate(text, (row.seconds, row.gain), shift, textcoords="offset points",
                         ha="center", fontsize=7, color="0.3")  # fmt: skip
     for model, gain in ends.items():
         ax.axhline(gain, color=COLOURS[model], linestyle="--", lw=1.4, label=model)
