@@ -29,7 +29,7 @@ def reproduce(parts, folder, full=False, say=print):
         Each part's files are written when it ends, whatever becomes of the next. Parts that are there from
         earlier runs stay in the report.
     full : bool
-        Whether to use the paper's settings; else settings for minutes.
+        Whether to use settings near the paper's; else settings for minutes.
     say : callable(str)
         Told of the progress.
 

@@ -1,8 +1,4 @@
-"""Figure 3: Gaussian processes over years and states predict the names of boys (section 4).
-
-The paper takes the 100 most frequent names of 1910-2013; five of these are not in the bundled table, so the
-next five stand in.
-"""
+"""Figure 3: Gaussian processes over years and states predict the names of boys (section 4)."""
 
 import time
 from typing import NamedTuple

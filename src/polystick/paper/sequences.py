@@ -127,7 +127,8 @@ def _settings(full):
         "about the training frequencies (the paper fixes them)",
         "sweeps in each of two chains, half forgotten": "; ".join(
             f"{task}: " + _each(plan, "n_sweeps") for task, plan in plans.items()
-        ),
+        )
+        + " (the paper's code: 1000, 200, 300 for all models, one chain)",
         "posterior draws scored": "; ".join(
             f"{task}: " + _each(plan, "n_scored") for task, plan in plans.items()
         ),
