@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from scipy import special, stats
 
 from polystick import paper
+from polystick.cli import main
 from polystick.commands.reproduce import reproduce as command
 from polystick.paper import (
     appendix,
@@ -397,6 +398,15 @@ def test_the_folder_must_be_one(parts, tmp_path):
         assert result.exit_code == 2
         assert "--out" in result.output
         assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "no", '{"name": "names", "status": "other"}'])
+def test_a_record_of_somebody_else_is_refused_at_once(parts, tmp_path, content):
+    (tmp_path / "names.json").write_text(content)
+    result = CliRunner().invoke(main, ["reproduce", "figure1", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "names.json must be a record of an earlier run" in result.output
+    assert "started" not in result.output
 
 
 def test_the_command_is_loaded_in_no_time():

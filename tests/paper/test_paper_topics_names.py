@@ -218,7 +218,7 @@ def test_the_closest_topic_has_all_of_the_words():
 
 def test_a_curve_that_never_arrives_is_none():
     table = pd.DataFrame({"seconds": [1.0, 2.0, 4.0], "usual": [-7.0, -6.5, -6.4]})
-    curve = topic_curves.Curve("a", table, np.zeros(1), None)
+    curve = topic_curves.Curve("a", table, np.zeros(1), np.zeros(1), None)
     assert topics.arrival(curve, -6.45) == 4.0
     assert topics.arrival(curve, -8.0) == 1.0
     assert topics.arrival(curve, -6.0) is None

@@ -4,12 +4,7 @@ A file is read by its ending (CSV, TSV, parquet, JSON lines, NPZ, Matrix Market;
 xz). Each category has a name, so that a later file with another order of columns means the same.
 """
 
-import bz2
-import gzip
 import itertools
-import json
-import lzma
-import re
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -20,12 +15,13 @@ import pandas as pd
 import scipy.io
 import scipy.sparse
 
-__all__ = ["Documents", "Reading", "Table", "read", "read_names", "table_of", "with_columns"]
+from polystick.commands.documents import Documents, read_lines, some
+from polystick.commands.packed import ending_of, said_whole, unpacked
 
-_PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+__all__ = ["Reading", "Table", "read", "read_names", "refuse_idle", "table_of", "with_columns"]
+
 _NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
 _SPARSE = {"data", "indices", "indptr", "shape"}
-_WORD = re.compile(r"\w\w+")
 
 
 class Reading(NamedTuple):
@@ -48,11 +44,31 @@ class Table(NamedTuple):
     is_open: bool  # whether a category that was never seen is left out, and not an empty column
 
 
-class Documents(NamedTuple):
-    """Words in their order."""
+_TABLES, _MATRICES, _LINES = (".csv", ".tsv", ".parquet"), (".npz", ".mtx"), (".jsonl",)
+_USED = {  # option -> endings of the files that it is for
+    "ignore": _TABLES,
+    "name": _TABLES,
+    "value": _TABLES,
+    "vocabulary": _MATRICES,
+    "field": _LINES,
+    "stop_words": _LINES,
+}
 
-    tokens: list  # of lists of names
-    names: list | None  # of all categories, where the file says
+
+def refuse_idle(path, given):
+    """Refuse options that would do nothing; given: option -> value, None where it was left out."""
+    ending = ending_of(Path(path))
+    for name, endings in _USED.items():
+        if given.get(name) is not None and ending not in endings:
+            raise ValueError(f"{_option(name)} is for {', '.join(endings)}; got {path}")
+    if given.get("value") is not None and given.get("name") is None:
+        raise ValueError("--value must come with --name, the column with the category")
+    if given.get("max_words") is not None and ending in _TABLES and given.get("name") is None:
+        raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
+
+
+def _option(name):
+    return f"--{name.replace('_', '-')}"
 
 
 def read(path, reading, beside=()):
@@ -63,12 +79,12 @@ def read(path, reading, beside=()):
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} must be a file; there is none of that name")
-    ending = path.with_suffix("").suffix if path.suffix in _PACKED else path.suffix
+    ending = ending_of(path)
     readers = {
-        ".csv": lambda: _arrange(pd.read_csv(path), path, reading, beside),
-        ".tsv": lambda: _arrange(pd.read_csv(path, sep="\t"), path, reading, beside),
+        ".csv": lambda: _arrange(_read_csv(path, ","), path, reading, beside),
+        ".tsv": lambda: _arrange(_read_csv(path, "\t"), path, reading, beside),
         ".parquet": lambda: _arrange(_read_parquet(path), path, reading, beside),
-        ".jsonl": lambda: _read_lines(path, reading),
+        ".jsonl": lambda: read_lines(path, reading),
         ".npz": lambda: _read_npz(path, reading),
         ".mtx": lambda: _read_market(path, reading),
     }
@@ -77,7 +93,8 @@ def read(path, reading, beside=()):
             f"{path} must end in {', '.join(readers)}; got {path.suffix or 'no ending'}"
         )
     try:
-        return readers[ending]()
+        with said_whole(path):
+            return readers[ending]()
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         said = " ".join(str(error).split())
         raise ValueError(
@@ -95,9 +112,20 @@ def read_names(path):
 # tables
 
 
+def _read_csv(path, separator):
+    """Read a table, whose columns may not have the same name: pandas would give them new ones."""
+    head = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
+    twice = head[head.duplicated()]
+    if len(twice):
+        raise ValueError(
+            f"the columns of {path} must have names that differ; {twice.iloc[0]!r} comes twice"
+        )
+    return pd.read_csv(path, sep=separator)
+
+
 def _read_parquet(path):
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(unpacked(path))
     except ImportError as error:
         raise ImportError(
             f"{path} is a parquet file, and reading it needs pyarrow: pip install 'polystick[parquet]', or "
@@ -114,8 +142,13 @@ def _arrange(frame, path, reading, beside):
     lost = [c for c in (*reading.ignore, *beside) if c not in frame.columns]
     if lost:
         raise ValueError(
-            f"{path} must have the column {lost[0]!r}; its columns are {_some(frame.columns)}"
+            f"{path} must have the column {lost[0]!r}; its columns are {some(frame.columns)}"
         )
+    both = [c for c in beside if c in reading.ignore]
+    if both:
+        raise ValueError(f"the column {both[0]!r} is wanted, so --ignore must not name it")
+    if not len(frame):
+        raise ValueError(f"{path} must have a line for each row; it has none")
     frame = frame.drop(columns=list(reading.ignore))
     if reading.name is not None:
         return _from_long(frame, path, reading)
@@ -134,7 +167,7 @@ def _refuse_odd_columns(counts, path):
         column = counts[name]
         if not pd.api.types.is_numeric_dtype(column):
             numbers = pd.to_numeric(column, errors="coerce")
-            row = int(np.flatnonzero(numbers.isna())[0])
+            row = int(numbers.isna().argmax())  # the first, or 0: dates are numbers too
             raise ValueError(
                 f"column {name!r} of {path} must hold counts; row {row} has {column.iloc[row]!r}; "
                 f"leave the column out by --ignore {name}"
@@ -147,11 +180,11 @@ def _from_long(frame, path, reading):
     for name in wanted:
         if name not in frame.columns:
             raise ValueError(
-                f"{path} must have the column {name!r}; its columns are {_some(frame.columns)}"
+                f"{path} must have the column {name!r}; its columns are {some(frame.columns)}"
             )
     keys = [c for c in frame.columns if c not in wanted]
     if not keys:
-        raise ValueError(f"{path} must have a column, beside {_some(wanted)}, that names the rows")
+        raise ValueError(f"{path} must have a column, beside {some(wanted)}, that names the rows")
     frame = frame.dropna(subset=[reading.name])
     values = np.ones(len(frame)) if reading.value is None else frame[reading.value]
     if not pd.api.types.is_numeric_dtype(values):
@@ -196,58 +229,7 @@ def with_columns(counts, names):
     return _named(scipy.sparse.csr_array((cells.data[known], where), shape), names, "the counts")
 
 
-def _some(names):
-    names = [str(name) for name in names]
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
 # words
-
-
-def _read_lines(path, reading):
-    """Return the words of each line of JSON."""
-    opened = _PACKED.get(path.suffix, open)
-    with opened(path, "rt", encoding="utf-8") as file:
-        records = [_record(line, path, i) for i, line in enumerate(file, 1) if line.strip()]
-    if not records:
-        raise ValueError(f"{path} must have a line for each document; it has none")
-    field = reading.field or next((f for f in ("text", "tokens") if f in records[0]), None)
-    if field is None:
-        raise ValueError(
-            f"the lines of {path} must have a field text or tokens; they have "
-            f"{_some(records[0])}: name one by --field"
-        )
-    stop = _stop_words() if reading.stop_words else frozenset()
-    words = (_words(record, field, path, i) for i, record in enumerate(records, 1))
-    return Documents([[w for w in line if w not in stop] for line in words], None)
-
-
-def _record(line, path, i):
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise ValueError(f"each line of {path} must be JSON; line {i}: {error}") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"each line of {path} must be an object with fields; line {i} is another")
-    return record
-
-
-def _words(record, field, path, i):
-    value = record.get(field)
-    if isinstance(value, str):
-        return _WORD.findall(value.lower())
-    if isinstance(value, list) and not any(isinstance(token, list | dict) for token in value):
-        return [str(token) for token in value]
-    raise ValueError(
-        f"the field {field!r} of each line of {path} must be a text or a list of words; line {i} has "
-        f"{type(value).__name__}"
-    )
-
-
-def _stop_words():
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    return ENGLISH_STOP_WORDS
 
 
 def table_of(documents, names=None, most=None):
@@ -269,7 +251,7 @@ def table_of(documents, names=None, most=None):
 
 def _read_npz(path, reading):
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with np.load(unpacked(path), allow_pickle=False) as stored:
             arrays = {name: array for name in stored.files if (array := _plain(stored, name)).size}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} must be an NPZ file of plain arrays ({error})") from error
@@ -299,7 +281,7 @@ def _only_table(arrays, path):
     if len(tables) != 1:
         raise ValueError(
             f"{path} must hold the arrays data, indices, indptr and shape of a CSR matrix, tokens, or "
-            f"one table of counts; it holds {_some(arrays)}"
+            f"one table of counts; it holds {some(arrays)}"
         )
     return tables[0]
 
@@ -319,7 +301,7 @@ def _tokens(arrays, names, path):
 
 def _read_market(path, reading):
     try:
-        matrix = scipy.sparse.csr_array(scipy.io.mmread(path))
+        matrix = scipy.sparse.csr_array(scipy.io.mmread(unpacked(path)))
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
     names = None if reading.vocabulary is None else read_names(reading.vocabulary)

@@ -136,8 +136,10 @@ def lds(**options):
 
 def run(kind, *, file, out, resume, as_json, **given):
     """Fit a model to a file, and write its folder."""
-    from polystick.commands import models, runs
+    from polystick.commands import files, models, runs
 
+    _refuse_idle(given)
+    files.refuse_idle(file, given)
     model, folder = models.MODELS[kind], Path(out)
     options = runs.begin(out, kind, given, {**models.COMMON, **model.defaults}, resume)
     data = models.read_data(kind, file, options)
@@ -151,10 +153,10 @@ def run(kind, *, file, out, resume, as_json, **given):
     place = {"progress": shown, "checkpoint": folder / "checkpoint"}
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
-    with runs.started(folder, kind, options):
+    with runs.started(folder, kind, options, data.names):
         estimator.fit(*data.arguments, resume=resume)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
-    if not runs.finish(folder, kind, options, data.names, estimator, data=about):
+    if not runs.finish(folder, kind, options, estimator, data=about):
         click.echo("Note: no draws.nc was written: pip install polystick[io]", err=True)
     outcome = {
         "run": str(folder),
@@ -164,6 +166,13 @@ def run(kind, *, file, out, resume, as_json, **given):
     }
     _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
     _refuse_half(estimator, options, folder)
+
+
+def _refuse_idle(given):
+    """Refuse options that mean nothing to an ascent."""
+    idle = [f"--{name}" for name in ("burn", "chains") if given[name] is not None]
+    if given["mean_field"] and idle:
+        raise ValueError(f"{idle[0]} is for sampling; leave it out with --mean-field")
 
 
 def _report(outcome, as_json):

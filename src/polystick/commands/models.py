@@ -4,8 +4,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from polystick.commands.files import Documents, Reading, Table, read, table_of, with_columns
+from polystick.commands.documents import Documents
+from polystick.commands.files import Reading, Table, read, table_of, with_columns
 
 
 class Data(NamedTuple):
@@ -43,7 +45,11 @@ def read_data(kind, path, options, names=None):
     """Return the data in a file, as the model wants them; names: the categories of the fit, or None."""
     given = {field: options.get(field) for field in Reading._fields}
     reading = Reading(**{field: value for field, value in given.items() if value is not None})
-    return MODELS[kind].read(path, reading, options, names)
+    data = MODELS[kind].read(path, reading, options, names)
+    if not data.n_counts:
+        of_the_fit = "" if names is None else " of the categories of the fit"
+        raise ValueError(f"{path} must have counts{of_the_fit}; it has none")
+    return data
 
 
 def _inference(options):
@@ -87,6 +93,7 @@ def _make_lds(options, common):
 
 def _read_counts(path, reading, options, names):
     (counts, *_), notes = _table(path, reading, names)
+    _refuse_gaps(counts, path)
     return Data((counts,), list(counts.columns), len(counts), _total(counts), notes)
 
 
@@ -99,6 +106,7 @@ def _read_inputs(path, reading, options, names):
                 "columns beside the counts"
             )
     counts, inputs = table.counts, table.beside[list(options["inputs"])]
+    _refuse_gaps(counts, path)
     return Data((inputs, counts), list(counts.columns), len(counts), _total(counts), notes)
 
 
@@ -108,12 +116,16 @@ def _read_sequences(path, reading, options, names):
     found = read(path, reading, beside=() if column is None else (column,))
     if isinstance(found, Table):
         return _sequences_of_rows(path, reading, column, names)
-    names = list(table_of(found, names, reading.max_words).counts.columns)
+    if column is not None and names is None:
+        raise ValueError(f"--sequence is for tables; {path} has a sequence for each document")
+    of_the_fit, names = names, list(table_of(found, names, reading.max_words).counts.columns)
     place = {name: k for k, name in enumerate(names)}
     sequences = [np.array([place[w] for w in ws if w in place], int) for ws in found.tokens]
     kept = [sequence for sequence in sequences if len(sequence) > 1]
     n_short = len(sequences) - len(kept)
     notes = [f"{n_short} sequences of fewer than 2 words are left out"] if n_short else []
+    if of_the_fit is not None:
+        notes += _dropped(sum(map(len, found.tokens)) - sum(map(len, sequences)))
     return Data((kept,), names, len(kept), sum(map(len, kept)), notes)
 
 
@@ -122,6 +134,12 @@ def _sequences_of_rows(path, reading, column, names):
     counts = table.counts.astype(float)
     rows = [counts.index]
     if column is not None:
+        nameless = np.flatnonzero(table.beside[column].isna())
+        if len(nameless):
+            raise ValueError(
+                f"the column {column!r} of {path} must name a sequence in each row; row "
+                f"{nameless[0]} has none"
+            )
         rows = table.beside.groupby(column, sort=False).groups.values()
     sequences = [counts.loc[each] for each in rows]
     return Data((sequences,), list(counts.columns), len(sequences), _total(counts), notes)
@@ -150,6 +168,16 @@ def _refuse_other_categories(columns, names, path):
         if all(name.isdigit() for name in columns):
             wrong += ", and has no names: give them by --vocabulary"
         raise ValueError(f"{path} must have the {len(names)} categories of the fit; {wrong}")
+
+
+def _refuse_gaps(counts, path):
+    """Name the place of a number that is not there; matrices and words have none."""
+    if any(isinstance(dtype, pd.SparseDtype) for dtype in counts.dtypes):
+        return
+    rows, columns = np.nonzero(counts.isna().to_numpy())
+    if len(rows):
+        name = counts.columns[columns[0]]
+        raise ValueError(f"column {name!r} of {path} must hold counts; row {rows[0]} has none")
 
 
 def _dropped(n_counts):

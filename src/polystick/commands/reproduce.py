@@ -11,8 +11,8 @@ from polystick.paper import PARTS
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice([*PARTS, "all"]))
 @click.option("--full/--quick", default=False,
-              help="Settings near the paper's (an hour or two; the report says what differs), or for 10 minutes "
-              "(default).")  # fmt: skip
+              help="Settings near the paper's (an hour or two; the report says what differs), or for 10 "
+              "minutes (default).")  # fmt: skip
 @click.option("--out", default="reproduction", type=click.Path(file_okay=False, path_type=Path),
               show_default=True, help="Folder for pictures, tables and the report.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -11,6 +11,7 @@ A pickle can run programs when it is opened, so a folder is for its owner: do no
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pickle
@@ -90,15 +91,17 @@ def note(folder, kind, options, **more):
 
 
 @contextlib.contextmanager
-def started(folder, kind, options):
+def started(folder, kind, options, names):
     """Note that a run is on its way; where it fails, leave the folder as it was.
 
     Until it has ended, later commands see the run as it was before it went on.
     """
     path, checkpoint = Path(folder) / _SETTINGS, Path(folder) / "checkpoint"
     before = path.read_bytes() if path.exists() else None
+    _refuse_other_names(folder, names)
     former = {} if before is None else json.loads(before)
     note(folder, kind, options, **{name: former[name] for name in _RESULT if name in former})
+    _write(Path(folder) / _CATEGORIES, _encode(names))
     try:
         yield
     except Exception:
@@ -107,14 +110,30 @@ def started(folder, kind, options):
         elif not checkpoint.exists() or not any(checkpoint.iterdir()):
             shutil.rmtree(checkpoint, ignore_errors=True)
             path.unlink()
+            (Path(folder) / _CATEGORIES).unlink()
+            _remove_if_empty(Path(folder))
         raise
 
 
-def finish(folder, kind, options, names, estimator, **more):
+def _refuse_other_names(folder, names):
+    path = Path(folder) / _CATEGORIES
+    known = json.loads(path.read_bytes()) if path.exists() else names
+    if known != names:
+        other = next((a, b) for a, b in itertools.zip_longest(known, names) if a != b)
+        raise ValueError(
+            f"the run in {folder} has other categories: {other[0]!r} where this file has {other[1]!r}"
+        )
+
+
+def _remove_if_empty(folder):
+    with contextlib.suppress(OSError):  # something else is in there
+        folder.rmdir()
+
+
+def finish(folder, kind, options, estimator, **more):
     """Write what later commands need; return whether the draws could be written too."""
     folder = Path(folder)
     content = pickle.dumps(estimator)
-    _write(folder / _CATEGORIES, _encode(names))
     _write(folder / _MODEL, content)
     try:
         estimator.posterior_.save(folder / "draws.nc")

@@ -31,8 +31,9 @@ def score(run, file, method, threads, as_json, **given):
 
     Example: polystick score run test.csv
     """
-    from polystick.commands import models, runs
+    from polystick.commands import files, models, runs
 
+    files.refuse_idle(file, given)
     kind, options, names, estimator = runs.open_run(run, threads)
     if method is not None and kind != "topics":
         raise ValueError(f"--method is for topics; {run} holds a run of {kind}")
@@ -40,11 +41,13 @@ def score(run, file, method, threads, as_json, **given):
     data = models.read_data(kind, file, {**options, **chosen}, names)
     for sentence in data.notes:
         click.echo(f"Note: {sentence}", err=True)
+    if kind == "topics":
+        method = method or "completion"
     extras = {} if method is None else {"method": method.replace("-", "_")}
-    _report(float(estimator.score(*data.arguments, **extras)), kind, data, as_json)
+    _report(float(estimator.score(*data.arguments, **extras)), kind, data, method, as_json)
 
 
-def _report(value, kind, data, as_json):
+def _report(value, kind, data, method, as_json):
     import numpy as np
 
     found = {
@@ -54,9 +57,14 @@ def _report(value, kind, data, as_json):
         "log_likelihood_per_count": value,
         "perplexity": float(np.exp(-value)),
     }
+    if method is not None:
+        found["method"] = method
     if as_json:
         click.echo(json.dumps(found))
         return
-    click.echo(f"{data.n_rows} rows, {data.n_counts} counts")
+    half = (
+        "; half of each document's are shown, the others scored" if method == "completion" else ""
+    )
+    click.echo(f"{data.n_rows} rows, {data.n_counts} counts{half}")
     click.echo(f"log likelihood per count  {value:.4f} nats")
     click.echo(f"perplexity                {found['perplexity']:.2f}")

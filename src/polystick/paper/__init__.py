@@ -40,6 +40,7 @@ def reproduce(parts, folder, full=False, say=print):
     from polystick.paper import report
 
     folder.mkdir(parents=True, exist_ok=True)
+    report.read_records(folder)  # fails now rather than after hours
     outcomes = []
     for name in parts:
         say(f"{name}: started")

@@ -65,7 +65,20 @@ def write_absence(folder, outcome):
 def read_records(folder):
     """Return the records in a folder, in the order of the paper."""
     paths = [folder / f"{name}.json" for name in PARTS]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    return [_read_record(path) for path in paths if path.exists()]
+
+
+def _read_record(path):
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        known = record["name"] == path.stem and record["status"] in ("done", "skipped", "failed")
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(
+            f"{path} must be a record of an earlier run; it is not: choose another folder"
+        )
+    return record
 
 
 def write_pages(folder):

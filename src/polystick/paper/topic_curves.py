@@ -64,7 +64,8 @@ class Curve(NamedTuple):
 
     model: str
     table: pd.DataFrame  # seconds (CPU), sweeps, usual, joint
-    documents: np.ndarray  # (n_test,) log likelihoods at the end
+    documents: np.ndarray  # (n_test,) log likelihoods at the end, by the usual score
+    best_draw: np.ndarray  # (n_test,) those of the draw that has the largest in all
     fitted: Any
 
 
@@ -148,7 +149,8 @@ def _sampled(name, face, task, n_sweeps, thin, burn=BURN, **options):
     for stop in stops(n_draws):
         sweeps = burn + thin * stop
         rows.append((clock.ticks[sweeps - 1], sweeps, *averages(logs[stop // 2 : stop], task)))
-    return Curve(name, _table(rows), _documents(logs[n_draws // 2 :], task), model)
+    later = logs[n_draws // 2 :]
+    return Curve(name, _table(rows), _documents(later, task), _best_draw(later, task), model)
 
 
 def _climbed(task, all_sweeps):
@@ -163,7 +165,7 @@ def _climbed(task, all_sweeps):
         rows.append((clock.ticks[-1], model.n_iter_, *averages(logs, task)))
         if model.n_iter_ < n_sweeps:  # it has settled
             break
-    return Curve(EM, _table(rows), _documents(logs, task), model)
+    return Curve(EM, _table(rows), _documents(logs, task), _best_draw(logs, task), model)
 
 
 def stops(n_draws):
@@ -197,6 +199,10 @@ def _documents(logs, task):
     rows = np.repeat(np.arange(held_out.shape[0]), np.diff(held_out.indptr))
     weighted = scores.log_mean_exp(logs, axis=0) * held_out.data
     return np.bincount(rows, weighted, minlength=held_out.shape[0])
+
+
+def _best_draw(logs, task):
+    return _documents(logs[[np.argmax(logs @ task.held_out.data)]], task)
 
 
 def _table(rows):
