@@ -142,6 +142,16 @@ def test_all_kinds_of_files_may_be_packed(folder, tmp_path, name, ending, pack):
     pd.testing.assert_frame_equal(plain, same)
 
 
+@needs_jit
+def test_a_score_knows_how_the_fit_was_read(folder, tmp_path):
+    long = pd.read_csv(folder / "long.csv")
+    long.rename(columns={"n": "found"}).to_csv(tmp_path / "other.csv", index=False)
+    start = ["--name", "tree", "--value", "n", "--out", tmp_path / "run", *SHORT]
+    call("fit", "multinomial", folder / "long.csv", *start)
+    same = score(tmp_path / "run", folder / "long.csv")
+    assert score(tmp_path / "run", tmp_path / "other.csv", "--value", "found") == same
+
+
 def test_a_score_of_nothing_is_none(folder, run):
     (folder / "others.jsonl").write_text('{"text": "oak elm"}\n{"text": "oak"}')
     result = call("score", run, folder / "others.jsonl", code=1)

@@ -18,7 +18,7 @@ import scipy.sparse
 from polystick.commands.documents import Documents, read_lines, some
 from polystick.commands.packed import ending_of, said_whole, unpacked
 
-__all__ = ["Reading", "Table", "read", "read_names", "refuse_idle", "table_of", "with_columns"]
+__all__ = ["Reading", "Table", "read", "read_names", "table_of", "with_columns"]
 
 _NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
 _SPARSE = {"data", "indices", "indptr", "shape"}
@@ -42,33 +42,6 @@ class Table(NamedTuple):
     counts: pd.DataFrame  # (n, K), a column for each category; may be sparse
     beside: pd.DataFrame  # (n, ...) other columns, such as inputs
     is_open: bool  # whether a category that was never seen is left out, and not an empty column
-
-
-_TABLES, _MATRICES, _LINES = (".csv", ".tsv", ".parquet"), (".npz", ".mtx"), (".jsonl",)
-_USED = {  # option -> endings of the files that it is for
-    "ignore": _TABLES,
-    "name": _TABLES,
-    "value": _TABLES,
-    "vocabulary": _MATRICES,
-    "field": _LINES,
-    "stop_words": _LINES,
-}
-
-
-def refuse_idle(path, given):
-    """Refuse options that would do nothing; given: option -> value, None where it was left out."""
-    ending = ending_of(Path(path))
-    for name, endings in _USED.items():
-        if given.get(name) is not None and ending not in endings:
-            raise ValueError(f"{_option(name)} is for {', '.join(endings)}; got {path}")
-    if given.get("value") is not None and given.get("name") is None:
-        raise ValueError("--value must come with --name, the column with the category")
-    if given.get("max_words") is not None and ending in _TABLES and given.get("name") is None:
-        raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
-
-
-def _option(name):
-    return f"--{name.replace('_', '-')}"
 
 
 def read(path, reading, beside=()):

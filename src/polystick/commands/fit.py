@@ -136,12 +136,12 @@ def lds(**options):
 
 def run(kind, *, file, out, resume, as_json, **given):
     """Fit a model to a file, and write its folder."""
-    from polystick.commands import files, models, runs
+    from polystick.commands import models, runs
+    from polystick.commands.options import refuse_idle
 
-    _refuse_idle(given)
-    files.refuse_idle(file, given)
     model, folder = models.MODELS[kind], Path(out)
     options = runs.begin(out, kind, given, {**models.COMMON, **model.defaults}, resume)
+    refuse_idle(file, given, options)
     data = models.read_data(kind, file, options)
     for sentence in data.notes:
         click.echo(f"Note: {sentence}", err=True)
@@ -166,13 +166,6 @@ def run(kind, *, file, out, resume, as_json, **given):
     }
     _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
     _refuse_half(estimator, options, folder)
-
-
-def _refuse_idle(given):
-    """Refuse options that mean nothing to an ascent."""
-    idle = [f"--{name}" for name in ("burn", "chains") if given[name] is not None]
-    if given["mean_field"] and idle:
-        raise ValueError(f"{idle[0]} is for sampling; leave it out with --mean-field")
 
 
 def _report(outcome, as_json):

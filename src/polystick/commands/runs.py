@@ -19,6 +19,8 @@ import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from polystick.commands.options import spelled
+
 __all__ = ["Run", "begin", "finish", "open_run", "started"]
 
 FORMAT = 1
@@ -67,7 +69,7 @@ def _refuse_changes(folder, kind, chosen, stored):
         value = list(value) if isinstance(value, tuple) else value
         if name not in _MAY_CHANGE and options.get(name) != value:
             raise ValueError(
-                f"the run in {folder} was started with {_option(name)} {options.get(name)}; got {value}; "
+                f"the run in {folder} was started with {spelled(name)} {options.get(name)}; got {value}; "
                 "leave the option out to go on, or choose another folder"
             )
     if chosen.get("draws", options["draws"]) < options["draws"]:
@@ -75,10 +77,6 @@ def _refuse_changes(folder, kind, chosen, stored):
             f"a run can only become longer; that in {folder} was started with --draws "
             f"{options['draws']}; got {chosen['draws']}"
         )
-
-
-def _option(name):
-    return f"--{name.replace('_', '-')}"
 
 
 def note(folder, kind, options, **more):

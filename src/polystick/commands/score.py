@@ -31,14 +31,16 @@ def score(run, file, method, threads, as_json, **given):
 
     Example: polystick score run test.csv
     """
-    from polystick.commands import files, models, runs
+    from polystick.commands import models, runs
+    from polystick.commands.options import refuse_idle
 
-    files.refuse_idle(file, given)
     kind, options, names, estimator = runs.open_run(run, threads)
     if method is not None and kind != "topics":
         raise ValueError(f"--method is for topics; {run} holds a run of {kind}")
     chosen = {name: value for name, value in given.items() if value is not None}
-    data = models.read_data(kind, file, {**options, **chosen}, names)
+    reading = {**options, **chosen}
+    refuse_idle(file, given, reading)
+    data = models.read_data(kind, file, reading, names)
     for sentence in data.notes:
         click.echo(f"Note: {sentence}", err=True)
     if kind == "topics":

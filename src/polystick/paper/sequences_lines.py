@@ -110,8 +110,7 @@ def _claim_line(results, task, name, others, claim):
     found = compare(results, task, name, others)
     run = _run(results, task, others)
     why = f"Compared with {found.other}, the best of {', '.join(run)}."
-    for name_of_other in set(others) - set(run):
-        why += f" {name_of_other} was not run here."
+    why += "".join(f" {other} was not run here." for other in others if other not in run)
     if found.verdict == "undecided":
         why += f" The difference is below {SURE:g} standard errors."
     ours = f"{found.estimate:+.3f} nats per token one step ahead, {found.joint:+.3f} jointly"

@@ -13,7 +13,7 @@ from polystick.baselines.sequence_models import (
     RawLDS,
     SmoothedUnigram,
 )
-from polystick.scores import bootstrap_difference, log_mean_exp
+from polystick.scores import bootstrap_difference, held_out_steps, log_mean_exp
 
 N_DIMS = 10  # of the states; the HMM has as many states
 N_BOOT = 1000
@@ -180,11 +180,12 @@ def _fit_and_score(task, name, plan, seed):
     model = make(name, task, halves(plan.n_sweeps), seed).fit(task.train)
     seconds = time.process_time() - start
     steps = model.score_steps(task.sequences, n_draws=plan.n_scored)
-    held_out = [values[:, seen:] for values, seen in zip(steps, task.n_seen)]
-    ahead = [log_mean_exp(values, axis=0) for values in held_out]
-    joint = [log_mean_exp(values.sum(axis=1), axis=0) for values in held_out]
+    ahead = [log_mean_exp(v[:, seen:], axis=0) for v, seen in zip(steps, task.n_seen)]
     if name == UNIGRAM:  # not by draws, but exactly
         joint = model.score_samples(task.sequences, n_seen=task.n_seen, joint=True)
+    else:
+        starts = np.cumsum([0, *map(len, task.sequences)])
+        joint = held_out_steps(np.concatenate(steps, axis=1), starts, task.n_seen, joint=True)
     scores = [float(np.sum(values)) / task.n_scored for values in (ahead, joint)]
     return [task.name, name, seed, *scores, seconds], ahead
 

@@ -1,0 +1,42 @@
+"""Options as the user writes them, and which of them would do nothing."""
+
+from pathlib import Path
+
+from polystick.commands.packed import ending_of
+
+__all__ = ["refuse_idle", "spelled"]
+
+_TABLES, _MATRICES, _LINES = (".csv", ".tsv", ".parquet"), (".npz", ".mtx"), (".jsonl",)
+_USED = {  # option -> endings of the files that it is for
+    "ignore": _TABLES,
+    "name": _TABLES,
+    "value": _TABLES,
+    "vocabulary": _MATRICES,
+    "field": _LINES,
+    "stop_words": _LINES,
+}
+
+
+def spelled(name):
+    """Return an option as it stands on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def refuse_idle(path, given, options):
+    """Refuse options that would do nothing.
+
+    given : option -> value on the command line, None where it was left out
+    options : the same with those of the run
+    """
+    ending, is_long = ending_of(Path(path)), options.get("name") is not None
+    chosen = [name for name, value in given.items() if value is not None]
+    for name in chosen:
+        if ending not in _USED.get(name, (ending,)):
+            raise ValueError(f"{spelled(name)} is for {', '.join(_USED[name])}; got {path}")
+    if "value" in chosen and not is_long:
+        raise ValueError("--value must come with --name, the column with the category")
+    if "max_words" in chosen and ending in _TABLES and not is_long:
+        raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
+    idle = [name for name in ("burn", "chains") if name in chosen]
+    if idle and options["mean_field"]:
+        raise ValueError(f"{spelled(idle[0])} is for sampling; leave it out with --mean-field")
