@@ -88,7 +88,7 @@ FOREIGN = {
     "estimators": {"numba", "matplotlib"},
 }
 
-LONGEST_FILE = 350
+LONGEST_FILE = 400
 LONGEST_BODY = 60
 MOST_ARGUMENTS = 10
 

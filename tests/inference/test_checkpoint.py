@@ -253,7 +253,7 @@ def test_no_manifest_at_all(cut_run, content):
 
 def test_a_newer_format(cut_run, monkeypatch):
     monkeypatch.setattr(checkpoints, "FORMAT", 0)
-    refused(cut_run, "has format 1, and this version of polystick reads 0")
+    refused(cut_run, "has format 2, and this version of polystick reads 0")
 
 
 def test_an_existing_checkpoint_is_not_overwritten(cut_run):

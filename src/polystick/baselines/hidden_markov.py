@@ -82,6 +82,9 @@ class HiddenMarkov:
         "emission": ("state", "category"),
         "occupancy": ("step", "state"),
     }
+    identified: ClassVar[tuple[str, ...]] = ()  # chains give states labels of their own
+    has_labels: ClassVar = True
+    rhat_limit: ClassVar = 1.05
 
     def shards(self, sequences, size=sequence_blocks.STEPS_PER_BLOCK):
         """Cut sequences of tokens (-1: missing) or of count rows (empty: missing) into blocks."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from polystick.alignment import align
 from polystick.kernels import assignments, gammas
-from polystick.models import documents, warm_start
+from polystick.models import documents, warm_start, watched
 from polystick.models.word_counts import padded
 
 
@@ -92,6 +92,10 @@ class DirichletTopics:
         "share": ("topic",),
         "proportions": ("document", "topic"),
     }
+    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
+    has_labels: ClassVar = True
+    rhat_limit: ClassVar = 1.05
+    advice: ClassVar = watched.MODES
 
     def shards(self, counts, size=None, ids=None):
         """Return counts (n, V) as one block of `Tokens` to learn from, or as blocks to fold in."""
@@ -271,6 +275,10 @@ class DirichletTopics:
         """Return shares (n, T), drawn given the assignments."""
         counts = warm_start.count_documents(shard, rows.assignments, self.n_topics)
         return {"proportions": draw_shares(rows.alpha, counts, shard.rows, rows.bits[0])}
+
+    def watch(self, shards):
+        """Judge a run by what needs no labels."""
+        return watched.ShareWatch.of(shards, self.n_topics)
 
 
 def draw_shares(alpha, counts, ids, bits):

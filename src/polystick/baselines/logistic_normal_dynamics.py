@@ -99,6 +99,8 @@ class LogisticNormalDynamics:
         "renewed": (),
         "states": ("step", "dim"),
     }
+    identified: ClassVar[tuple[str, ...]] = ()  # states may be turned
+    rhat_limit: ClassVar = 1.05
 
     @property
     def n_dims(self):

@@ -69,6 +69,8 @@ class LogisticNormalProcess:
         "white": ("category", "white_entry"),
         "probabilities": ("category", "input"),
     }
+    identified: ClassVar = ("probabilities",)
+    rhat_limit: ClassVar = 1.05
 
     @property
     def n_categories(self):

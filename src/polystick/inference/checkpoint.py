@@ -19,7 +19,7 @@ import scipy.sparse
 
 from polystick.validation import warn_user
 
-FORMAT = 1
+FORMAT = 2  # moments of each chain, and what is watched
 _STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
 _OURS = re.compile(r"polystick-((state|draws)-\d+\.(npz|tmp)|(manifest|probe)\.tmp)")
 _KIND = "polystick checkpoint"
@@ -251,6 +251,8 @@ def _flush(file):
 
 def _rename(temporary, path):
     os.replace(temporary, path)
+    if os.name == "nt":  # folders can't be opened there, and are written through
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

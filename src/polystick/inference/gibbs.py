@@ -19,8 +19,10 @@ and, if it wants to:
     settle(parameters, statistics, key, n_burn, ordered_map) -> parameters       global step, while
                                            sweep key.sweep of n_burn is one to forget
     agree(list of parameters, key)      -> the same with common labels, after the last of those
+    has_labels                          -> whether rows speak of things whose labels a chain gives, such as
+                                           topics: running moments are then of the likeliest chain
 
-A shard is a block of rows; its `rows` are their ids, which key their random streams. `ordered_map` maps
+and what `convergence` lists. A shard is a block of rows; its `rows` are their ids, which key their random streams. `ordered_map` maps
 a function over the threads, with results in order.
 """
 
@@ -29,20 +31,29 @@ from typing import ClassVar
 
 import numpy as np
 
+from sklearn.exceptions import ConvergenceWarning
+
 from polystick.inference.checkpoint import fingerprint, open_checkpoint
+from polystick.inference.convergence import MIN_ESS, RHAT_LIMIT, look_at, rows_agree, worst_of
 from polystick.inference.description import described
 from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor
 from polystick.inference.recorder import (
+    WATCHED,
     Recorder,
     RowRecorder,
+    named_moments,
     posterior_groups,
     thinned_axes,
 )
+from polystick.inference.watching import Watching
 from polystick.keys import Key
-from polystick.validation import check_integer
+from polystick.validation import check_integer, warn_user
+
+_GROWTH = 1.25  # of the draws between two looks
+_MOST = 10  # times n_draws
 
 
 @dataclass(frozen=True)
@@ -52,19 +63,24 @@ class Gibbs:
     Parameters
     ----------
     n_draws : int
-        Draws to keep in each chain.
+        Draws to keep in each chain; with `min_ess`, those to keep at least.
     n_burn : int
         Sweeps to forget first.
     thin : int
         Sweeps between two draws that are kept.
     n_chains : int
-        Independent chains. R-hat needs at least two.
+        Independent chains. One chain can't tell that another would have ended elsewhere.
     keep : tuple of str
         Names of per-row variables (such as "probabilities") whose draws are kept too; the means and
         standard deviations of all of them are kept anyway.
     max_bytes : int
         A variable whose draws would need more memory is thinned, and its running mean and standard
         deviation are kept.
+    min_ess : int or None
+        Go on until each quantity that is diagnosed has so many effective draws in all chains together, and
+        an R-hat within its limit. None: `n_draws`, whatever they are worth.
+    max_draws : int or None
+        Draws of each chain to stop at in any case; None is ten times `n_draws`.
     """
 
     n_draws: int = 1000
@@ -73,6 +89,8 @@ class Gibbs:
     n_chains: int = 4
     keep: tuple[str, ...] = ()
     max_bytes: int = 2**30
+    min_ess: int | None = None
+    max_draws: int | None = None
 
     needs_whole_counts: ClassVar[bool] = True
 
@@ -84,23 +102,49 @@ class Gibbs:
             raise TypeError(
                 f'keep must be a tuple of names, as ("probabilities",); got {self.keep!r}'
             )
+        for name in ("min_ess", "max_draws"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), at_least=1)
+        if self.max_draws is not None and self.min_ess is None:
+            raise ValueError(
+                f"max_draws must come with min_ess, which says when to stop before; got {self.max_draws} "
+                "alone; a fixed length is n_draws"
+            )
+
+    @property
+    def most_draws(self):
+        """Draws that each chain has at the most."""
+        if self.min_ess is None:
+            return self.n_draws
+        return _MOST * self.n_draws if self.max_draws is None else self.max_draws
+
+    def is_look(self, n_draws):
+        """Tell whether so many draws of each chain are looked at: a rule that no clock or thread changes."""
+        look = min(self.n_draws, self.most_draws)
+        while look < n_draws:
+            look = min(max(look + 1, int(_GROWTH * look)), self.most_draws)
+        return look == n_draws
 
     def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
             resume=False, every=60.0, coords=None):  # fmt: skip
         """Run the chains and return a `Posterior`."""
-        total = self.n_burn + self.n_draws * self.thin
+        total = self.n_burn + self.most_draws * self.thin
         with execution or Serial() as execution, one_blas_thread():
             run = _Run(self, model, shards, seed, execution)
             saver = open_checkpoint(run, checkpoint, resume, every)
             with Monitor(progress, total, run.sweep) as monitor, Interruption() as interruption:
-                while run.sweep < total and not interruption.requested:
+                while not (run.finished() or interruption.requested):
                     run.advance()
-                    monitor.update(run.sweep, np.mean(run.log_likelihood))
-                    if saver and (saver.due() or run.sweep == total):
+                    monitor.update(run.sweep, np.mean(run.log_likelihood), run.progress())
+                    if saver and (saver.due() or run.finished()):
                         run.save(saver)
             if interruption.requested:
                 report_interruption(run, saver)
-            return run.posterior(coords)
+            posterior = run.posterior(coords)
+        trouble = posterior.verdict(self.min_ess or MIN_ESS).trouble()
+        if trouble and not interruption.requested:
+            warn_user(trouble, ConvergenceWarning)
+        return posterior
 
 
 class _Run:
@@ -110,8 +154,10 @@ class _Run:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.held = execution.hold(shards, settings.n_chains)
         self.ordered_map = execution.map
-        self.recorder = Recorder(settings.n_draws, settings.max_bytes)
+        self.recorder = Recorder(settings.most_draws, settings.max_bytes)
         self.rows = RowRecorder(len(shards))
+        self.watching = Watching(model, shards)
+        self.seen: tuple = (0, None, None)  # draws at the last look, the worst R-hat and ESS then
         self.parameters = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
         )
@@ -131,6 +177,47 @@ class _Run:
         kept = self.sweep - self.settings.n_burn
         if kept > 0 and kept % self.settings.thin == 0:
             self._record()
+
+    def finished(self):
+        """Tell whether there are draws enough, by their number or by what they are worth."""
+        n, settings = self.recorder.n_added, self.settings
+        if n >= settings.most_draws:
+            return True
+        if settings.min_ess is None or not n or not settings.is_look(n):
+            return False
+        if self.seen[0] != n:
+            self.seen = (n, *self._look())
+        _, rhat, ess = self.seen
+        good = rhat is None or (rhat.value <= self.rhat_limit and ess.value >= settings.min_ess)
+        return good and rows_agree(self._row_rhats(), settings, self.rhat_limit)
+
+    def progress(self):
+        """Say how far a run is that ends when it is done."""
+        _, rhat, ess = self.seen
+        if ess is None:
+            return None
+        return (
+            f"ESS {ess.value:.0f} of {self.settings.min_ess}, R-hat {rhat.value:.2f} ({rhat.name})"
+        )
+
+    @property
+    def rhat_limit(self):
+        return getattr(self.model, "rhat_limit", RHAT_LIMIT)
+
+    def _look(self):
+        names, draws = getattr(self.model, "identified", None), self.recorder.draws()
+        known = {n for n in draws if n.startswith(WATCHED) or n == "log_likelihood"}
+        known |= {n for n in draws if names is None or n in names}
+        found = look_at({name: draws[name] for name in draws if name in known})
+        return worst_of(found, lambda name, entry: name.removeprefix(WATCHED))
+
+    def _row_rhats(self):
+        names = getattr(self.model, "identified", None)
+        return {
+            f"{name}_rhat": running.rhat()
+            for name, running in self.rows.moments().items()
+            if names is None or name in names
+        }
 
     def identity(self, shards):
         """Return what must be the same for a checkpoint to be resumed."""
@@ -174,11 +261,29 @@ class _Run:
         )
 
     def posterior(self, coords):
-        groups = posterior_groups(self.recorder, self.rows.named_moments())
-        groups["sample_stats"] = {"log_likelihood": self.recorder.draws()["log_likelihood"]}
-        attrs = {"inference": "gibbs", "n_sweeps": self.sweep, "seed": str(self.seed)}
+        draws = self.recorder.draws()
+        likeliest = None
+        if getattr(self.model, "has_labels", False) and "log_likelihood" in draws:
+            likeliest = int(draws["log_likelihood"].mean(axis=1).argmax())
+        rows = named_moments(self.rows.moments(), likeliest) | self._row_rhats()
+        groups = posterior_groups(self.recorder, rows, likeliest)
+        groups["sample_stats"] = {"total_log_likelihood": draws["log_likelihood"]}
+        if "watched" in groups:
+            groups["watched"] = self.watching.described(groups["watched"])
         coords = {**(coords or {}), **thinned_axes(self.recorder)}
-        return Posterior.build(groups, self.model.dims, coords, attrs)
+        coords |= self.watching.coords(coords)
+        return Posterior.build(groups, self.model.dims, coords, self._attrs())
+
+    def _attrs(self):
+        names = getattr(self.model, "identified", None)
+        return {
+            "inference": "gibbs",
+            "n_sweeps": self.sweep,
+            "seed": str(self.seed),
+            "identified": "*" if names is None else " ".join(names),
+            "rhat_limit": self.rhat_limit,
+            "advice": getattr(self.model, "advice", ""),
+        }
 
     def _keys(self):
         return [Key(self.seed, self.sweep).chain(c) for c in range(self.settings.n_chains)]
@@ -223,15 +328,20 @@ class _Run:
     def _record(self):
         chains = [described(self.model, parameters) for parameters in self.parameters]
         values = {name: np.stack([c[name] for c in chains]) for name in chains[0]}
-        kept = []
-        looked = self.held.look(self.model.describe_rows)
-        for block, over_chains in enumerate(looked):
-            self.rows.add(block, over_chains)
-            kept.append([{n: named[n] for n in self.settings.keep} for named in over_chains])
+        kept, taken = [], []
+        for block, over_chains in enumerate(self.held.look(self._look_at_rows)):
+            self.rows.add(block, [said for said, _ in over_chains])
+            kept.append([{n: said[n] for n in self.settings.keep} for said, _ in over_chains])
+            taken.append([part for _, part in over_chains])
         if self.settings.keep:
-            chains = [concatenate(blocks) for blocks in zip(*kept)]
-            values |= {n: np.stack([c[n] for c in chains]) for n in self.settings.keep}
+            rows = [concatenate(blocks) for blocks in zip(*kept)]
+            values |= {n: np.stack([c[n] for c in rows]) for n in self.settings.keep}
+        values |= self.watching.told(self.parameters, chains, taken)
         self.recorder.add({**values, "log_likelihood": self.log_likelihood})
+
+    def _look_at_rows(self, shard, rows):
+        said = self.model.describe_rows(shard, rows)
+        return said, self.watching.take(shard, rows, said)
 
 
 class _Nothing(tuple):

@@ -1,7 +1,8 @@
 """What a run leaves: draws with (chain, draw, ...) axes in an `xarray.DataTree`.
 
-Groups: `posterior` (draws), `sample_stats` (one number per draw), `running` (means and standard deviations
-of what is too large to keep), `thinned` (every m-th draw of it), `optimisation` (the bound of mean field).
+Groups: `posterior` (draws), `sample_stats` (one number per draw), `running` (means, standard deviations and
+R-hats of what is too large to keep), `thinned` (every m-th draw of it), `watched` (a few quantities of the
+rows, to judge the run by), `optimisation` (the bound of mean field).
 xarray, ArviZ and h5netcdf are imported where they are used, so that importing polystick stays quick.
 """
 
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-FORMAT = 1
-_MOST_ENTRIES = 500  # R-hat and ESS of thousands of entries take minutes and nobody reads them
+from polystick.inference.convergence import diagnosed_groups, look_at, verdict_on
+
+FORMAT = 2
+_READABLE = (1, 2)
 
 
 class Posterior:
@@ -114,14 +117,11 @@ class Posterior:
             raise KeyError(
                 "a mean-field fit has no log likelihood of draws, but a bound: see summary()"
             )
-        return self.tree["sample_stats"]["log_likelihood"].values
+        return self.tree["sample_stats"]["total_log_likelihood"].values
 
     def to_arviz(self):
         """Return what the installed ArviZ works on: InferenceData before 1.0, a DataTree since."""
-        arviz = _import_arviz()
-        if hasattr(arviz, "InferenceData"):
-            return arviz.InferenceData.from_datatree(self.tree)
-        return self.tree
+        return suited_to_arviz(self.tree)
 
     def save(self, path):
         """Write a netCDF file, whole or not at all."""
@@ -157,12 +157,12 @@ class Posterior:
             ) from error
         with opened as tree:
             found = tree.attrs.get("polystick_format")
-            if found != FORMAT:
+            if found not in _READABLE:
                 raise ValueError(
                     f"{path} must hold draws in polystick's format {FORMAT}; got {found}; "
                     "read it with xarray.open_datatree, or with the version that wrote it"
                 )
-            return cls(tree.load())
+            return cls(_renewed(tree.load()))
 
     def summary(self):
         """Return one line: size of the run, worst R-hat and smallest ESS."""
@@ -175,37 +175,35 @@ class Posterior:
                 "draws are from the factors"
             )
         chains, draws = self.log_likelihood.shape
-        return f"Gibbs: {chains} chains x {draws} draws; {self._diagnosis()}"
+        return f"Gibbs: {chains} chains x {draws} draws; {self.verdict().line()}"
 
     def diagnostics(self):
-        """Return R-hat and bulk ESS of each variable that is small enough: name -> (rhat, ess)."""
-        arviz = _import_arviz()
-        small = {"log_likelihood": self.log_likelihood}
-        kept = self.tree.children.get("posterior")
-        for name, variable in ({} if kept is None else kept.data_vars).items():
-            if 0 < variable[0, 0].size <= _MOST_ENTRIES:
-                small[name] = variable.values
-        tree = self.build({"posterior": small}).to_arviz()
-        with np.errstate(invalid="ignore", divide="ignore"):  # draws that never vary give NaN
-            rhat, ess = arviz.rhat(tree), arviz.ess(tree)
-        return {name: (_values(rhat, name), _values(ess, name)) for name in small}
+        """Return what is worst in each variable: name -> Diagnosed (rhat, ess, tail_ess and where).
 
-    def _diagnosis(self):
-        if min(self.log_likelihood.shape) < 2 or self.log_likelihood.shape[1] < 4:
-            return "R-hat and ESS need at least 2 chains of 4 draws"
-        try:
-            found = self.diagnostics()
-        except ImportError:
-            return "for R-hat and ESS: pip install polystick[arviz]"
-        rhat = {name: np.max(r) for name, (r, _) in found.items() if np.isfinite(r).all()}
-        ess = {name: np.min(e) for name, (_, e) in found.items() if np.isfinite(e).all()}
-        if not rhat or not ess:
-            return f"R-hat and ESS are not defined for {', '.join(found)}"
-        worst, least = max(rhat, key=rhat.__getitem__), min(ess, key=ess.__getitem__)
-        return (
-            f"worst R-hat {rhat[worst]:.3f} ({worst}), smallest ESS {ess[least]:.0f} ({least}), "
-            f"over {', '.join(rhat)}"
-        )
+        Rank-normalised split R-hat, and ESS of bulk and tails, of the parameters that mean the same in each
+        chain, of the log likelihood, and of what is watched of the rows. What never varies is left out.
+        """
+        return look_at({name: v.values for name, v in diagnosed_groups(self.tree).items()})
+
+    def verdict(self, min_ess=400):
+        """Return whether the chains have converged, with the worst R-hat, the smallest ESS and where."""
+        return verdict_on(self.tree, min_ess)
+
+
+def suited_to_arviz(tree):
+    """Return a tree as what the installed ArviZ works on."""
+    kind = vars(_import_arviz()).get("InferenceData")  # 1.x answers to the name, with a DataTree
+    convert = getattr(kind, "from_datatree", None)
+    return tree if convert is None else convert(tree)
+
+
+def _renewed(tree):
+    """Bring a tree of format 1, whose total ArviZ takes for that of an observation, to this one."""
+    if tree.attrs["polystick_format"] == 1 and "sample_stats" in tree.children:
+        stats = tree["sample_stats"].to_dataset()
+        tree["sample_stats"] = stats.rename(log_likelihood="total_log_likelihood")
+    tree.attrs["polystick_format"] = FORMAT
+    return tree
 
 
 def _joined(draws):
@@ -218,17 +216,14 @@ def _axes(group, name, n_axes, dims):
         "posterior": ("chain", "draw"),
         "sample_stats": ("chain", "draw"),
         "thinned": ("chain", f"draw_of_{name}"),
+        "watched": ("chain", "draw", f"cell_of_{name}"),
         "optimisation": ("sweep",),
     }.get(group, ())
+    if group == "watched":
+        return first if n_axes == 3 else (f"cell_of_{name.removesuffix('_lag')}",)
     base = name.rpartition("_")[0] if group == "running" else name
     rest = dims.get(base, tuple(f"{base}_axis_{i}" for i in range(n_axes - len(first))))
     return (*first, *rest)
-
-
-def _values(result, name):
-    """Take an array out of a Dataset (ArviZ 0.x) or a DataTree (ArviZ 1.x)."""
-    group = result["posterior"] if "posterior" in getattr(result, "children", {}) else result
-    return np.asarray(group[name])
 
 
 def _need_files():

@@ -1,8 +1,12 @@
 """Progress of a run: a bar in a terminal or a notebook, a callback, or silence."""
 
+import sys
 import time
 import warnings
 from typing import NamedTuple
+
+
+_PATIENCE = 1.0  # seconds that a run may take without a bar, unless one was asked for
 
 
 class Progress(NamedTuple):
@@ -12,15 +16,21 @@ class Progress(NamedTuple):
     total: int
     value: float  # log likelihood (Gibbs) or bound (mean field)
     seconds: float
+    reached: str | None = None  # what a run that ends when it is done has reached
 
 
 class Monitor:
-    """Show a run's sweeps. show: True (a bar), False (silence) or a function of a `Progress`."""
+    """Show a run's sweeps.
+
+    show : True (a bar), False (silence), None (a bar where a person watches, after a second) or a function
+           of a `Progress`
+    """
 
     def __init__(self, show, total, done=0, label="log likelihood"):
         self._show, self._total, self._label = show, total, label
         self._start = time.perf_counter()
-        self._bar = _bar(total, done) if show is True else None
+        delay = 0.0 if show is True else _PATIENCE
+        self._bar = _bar(total, done, delay) if is_watched(show) else None
 
     def __enter__(self):
         return self
@@ -29,17 +39,31 @@ class Monitor:
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, sweep, value):
+    def update(self, sweep, value, reached=None):
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{self._label} {value:.6g}", refresh=False)
+            said = f"{self._label} {value:.6g}" if reached is None else reached
+            self._bar.set_postfix_str(said, refresh=False)
             self._bar.update()
         elif callable(self._show):
             seconds = time.perf_counter() - self._start
-            self._show(Progress(sweep, self._total, float(value), seconds))
+            self._show(Progress(sweep, self._total, float(value), seconds, reached))
 
 
-def _bar(total, done):
+def is_watched(show):
+    """Tell whether a bar is wanted: None is where a terminal or a notebook shows it to a person."""
+    if show is None:
+        return _in_notebook() or bool(sys.stderr and sys.stderr.isatty())
+    return show is True
+
+
+def _in_notebook():
+    shell = sys.modules.get("IPython")
+    shell = shell and shell.get_ipython()
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _bar(total, done, delay):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tqdm's hint about ipywidgets; the text bar works without
         from tqdm.auto import tqdm
-    return tqdm(total=total, initial=done, unit="sweep", dynamic_ncols=True)
+    return tqdm(total=total, initial=done, unit="sweep", dynamic_ncols=True, delay=delay)

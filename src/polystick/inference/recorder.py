@@ -6,10 +6,13 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.inference.checkpoint import CheckpointError
+from polystick.inference.diagnostics import rhat_of_moments
+
+WATCHED = "watched."  # what is recorded only to be diagnosed
 
 
 class Running(NamedTuple):
-    """Mean and sum of squared deviations so far (Welford 1962)."""
+    """Mean and sum of squared deviations of each chain so far (Welford 1962), (chain, ...)."""
 
     n_added: int
     mean: np.ndarray
@@ -21,13 +24,24 @@ class Running(NamedTuple):
         mean = self.mean + change / n
         return Running(n, mean, self.squares + change * (value - mean))
 
-    @property
-    def sd(self):
-        return np.sqrt(self.squares / max(1, self.n_added - 1))
+    def moments(self, chain=None):
+        """Return mean and standard deviation of a chain, or of all of them together."""
+        if chain is not None:
+            return self.mean[chain], np.sqrt(self.squares[chain] / max(1, self.n_added - 1))
+        mean = self.mean.mean(axis=0)
+        between = self.n_added * np.square(self.mean - mean).sum(axis=0)
+        n = self.n_added * len(self.mean)
+        return mean, np.sqrt((self.squares.sum(axis=0) + between) / max(1, n - 1))
+
+    def rhat(self):
+        """Return the R-hat of each entry; NaN for less than two chains of two draws."""
+        if len(self.mean) < 2 or self.n_added < 2:
+            return np.full(self.mean.shape[1:], np.nan)
+        return rhat_of_moments(self.mean, self.squares / (self.n_added - 1), self.n_added)
 
 
 def nothing_yet(value):
-    """Return the empty moments of values like this one."""
+    """Return the empty moments of values (chain, ...) like this one."""
     zeros = np.zeros_like(value, dtype=np.float64)
     return Running(0, zeros, zeros)
 
@@ -50,7 +64,7 @@ class Recorder:
     def add(self, values):
         """Keep one draw of each variable, given as name -> array (chain, ...)."""
         for name, value in values.items():
-            stride = self.strides.setdefault(name, self._stride(value))
+            stride = self.strides.setdefault(name, self._stride(name, value))
             if self.n_added % stride == 0:
                 self._draws.setdefault(name, []).append(value)
             if stride > 1:
@@ -102,26 +116,25 @@ class Recorder:
                 "ask for at least as many"
             )
         for name, parts in self._draws.items():
-            if parts and self._stride(parts[0]) > self.strides[name]:
+            if parts and self._stride(name, parts[0]) > self.strides[name]:
                 raise CheckpointError(
                     f"draws of {name} would have to be thinned in so long a run, but the checkpoint has "
                     "all of them; raise max_bytes"
                 )
 
-    def _stride(self, value):
+    def _stride(self, name, value):
         """Return a power of two, so that draws of different variables can be paired."""
-        if value.ndim == 1 or not value.size:  # a number for each chain, or nothing
+        if value.ndim == 1 or not value.size or name.startswith(WATCHED):  # little, or nothing
             return 1
         planned = self.n_planned * value.nbytes
         return 1 << max(0, math.ceil(math.log2(planned / self.max_bytes)))
 
     def _add_to_running(self, name, value):
-        for chain in value:
-            self.running[name] = self.running.get(name, nothing_yet(chain)).add(chain)
+        self.running[name] = self.running.get(name, nothing_yet(value)).add(value)
 
 
 class RowRecorder:
-    """Running moments of per-row variables, block by block, over all chains."""
+    """Running moments of per-row variables, block by block."""
 
     def __init__(self, n_blocks):
         self.blocks: list[dict[str, Running]] = [{} for _ in range(n_blocks)]
@@ -129,31 +142,27 @@ class RowRecorder:
     def add(self, block, over_chains):
         """Add name -> array (rows, ...) of each chain."""
         moments = self.blocks[block]
-        for values in over_chains:
-            for name, value in values.items():
-                moments[name] = moments.get(name, nothing_yet(value)).add(value)
+        for name in over_chains[0]:
+            value = np.stack([values[name] for values in over_chains])
+            moments[name] = moments.get(name, nothing_yet(value)).add(value)
 
     def moments(self):
         """Return name -> Running over all rows."""
         return {
             name: Running(
                 self.blocks[0][name].n_added,
-                np.concatenate([block[name].mean for block in self.blocks]),
-                np.concatenate([block[name].squares for block in self.blocks]),
+                np.concatenate([block[name].mean for block in self.blocks], axis=1),
+                np.concatenate([block[name].squares for block in self.blocks], axis=1),
             )
             for name in self.blocks[0]
         }
-
-    def named_moments(self):
-        """Return name_mean and name_sd over all rows."""
-        return named_moments(self.moments())
 
     def state(self):
         arrays = {}
         for name, running in self.moments().items():
             for field, value in running._asdict().items():
                 arrays[f"rows.{field}.{name}"] = np.asarray(value)
-            lengths = [len(block[name].mean) for block in self.blocks]
+            lengths = [block[name].mean.shape[1] for block in self.blocks]
             arrays[f"rows.stops.{name}"] = np.cumsum(lengths)[:-1]
         return arrays
 
@@ -161,28 +170,35 @@ class RowRecorder:
         names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.n_added.")]
         for name in names:
             n_added, stops = int(arrays[f"rows.n_added.{name}"]), arrays[f"rows.stops.{name}"]
-            means = np.split(arrays[f"rows.mean.{name}"], stops)
-            squares = np.split(arrays[f"rows.squares.{name}"], stops)
+            means = np.split(arrays[f"rows.mean.{name}"], stops, axis=1)
+            squares = np.split(arrays[f"rows.squares.{name}"], stops, axis=1)
             for block, mean, square in zip(self.blocks, means, squares):
                 block[name] = Running(n_added, mean, square)
 
 
-def named_moments(running):
-    """Return name -> Running as name_mean and name_sd."""
+def named_moments(running, chain=None):
+    """Return name -> Running as name_mean and name_sd, of a chain or of all of them."""
+    found = {name: each.moments(chain) for name, each in running.items()}
     return {
-        f"{name}_{what}": getattr(r, what) for name, r in running.items() for what in ("mean", "sd")
+        f"{name}_{what}": value
+        for name, moments in found.items()
+        for what, value in zip(("mean", "sd"), moments)
     }
 
 
-def posterior_groups(recorder, row_moments):
-    """Sort what was recorded into the groups of a `Posterior`."""
+def posterior_groups(recorder, row_moments, chain=None):
+    """Sort what was recorded into the groups of a `Posterior`.
+
+    chain : the one that running moments speak of; None: all
+    """
     draws, strides = recorder.draws(), recorder.strides
-    draws.pop("log_likelihood", None)
-    groups = {
-        "posterior": {name: v for name, v in draws.items() if strides[name] == 1},
-        "thinned": {name: v for name, v in draws.items() if strides[name] > 1},
-        "running": {**named_moments(recorder.running), **row_moments},
-    }
+    groups: dict[str, dict] = {"posterior": {}, "thinned": {}, "watched": {}}
+    for name, value in draws.items():
+        if name.startswith(WATCHED):
+            groups["watched"][name.removeprefix(WATCHED)] = value
+        elif name != "log_likelihood":
+            groups["posterior" if strides[name] == 1 else "thinned"][name] = value
+    groups["running"] = {**named_moments(recorder.running, chain), **row_moments}
     return {name: group for name, group in groups.items() if group}
 
 

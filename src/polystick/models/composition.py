@@ -8,6 +8,7 @@ The rest is `MultinomialDynamics`, with the identity for the emission.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class CompositionDynamics(MultinomialDynamics):
     """The model; it has a state for each stick, `level` is (k, 0), and scales are not used."""
 
     walks: bool = True
+
+    identified: ClassVar[tuple[str, ...]] = ("dynamics", "dynamics_drift", "dynamics_cov", "states")
 
     def _draw_from_prior(self, rng):
         nothing = np.zeros(self.dynamics_prior.strength.shape)

@@ -25,7 +25,7 @@ from polystick.decomposition import Decomposition
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import emissions
 from polystick.kernels.splits import log_likelihood
-from polystick.models import dynamics_prediction, gauge, sequence_splits
+from polystick.models import dynamics_prediction, gauge, sequence_splits, watched
 from polystick.models.dynamics_factors import DynamicsFactors
 from polystick.models.dynamics_steps import (
     active_psi,
@@ -109,6 +109,8 @@ class MultinomialDynamics(DynamicsFactors):
         "emission_input": ("stick", "input"),
         "states": ("step", "dim"),
     }
+    identified: ClassVar[tuple[str, ...]] = ()  # states may be turned and stretched
+    rhat_limit: ClassVar = 1.05
 
     @property
     def n_dims(self):
@@ -338,6 +340,20 @@ class MultinomialDynamics(DynamicsFactors):
 
     def describe_rows(self, shard, rows):
         return {"states": rows.states}
+
+    def watch(self, shards):
+        """Judge a run by the probabilities of some steps: they are the same however states are turned."""
+        cells = watched.choose_cells(
+            watched.ragged_cells(shard.steps, shard.splits) for shard in shards
+        )
+
+        def take(shard, rows, wanted):
+            places = watched.picked(shard.steps, wanted)
+            return {"u": np.column_stack([rows.states[places], shard.known[places]])}
+
+        return watched.SplitWatch(
+            cells, self.decomposition, "step", take, lambda p, taken: taken["u"] @ p.emission.T
+        )
 
     def predictor(self, described):
         """Return what predicts under one posterior draw of the parameters."""

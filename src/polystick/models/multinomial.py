@@ -19,9 +19,11 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
 from polystick.kernels import splits as splits_kernels
+from polystick.models import watched
 from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
+DISPERSION = 2.0  # of the start, in standard errors of the empirical logits
 
 
 class Parameters(NamedTuple):
@@ -85,6 +87,7 @@ class CorrelatedCounts:
         "cov": ("stick", "stick_too"),
         "probabilities": ("row", "category"),
     }
+    identified: ClassVar = ("mean", "cov", "probabilities")
 
     @property
     def n_sticks(self):
@@ -124,9 +127,10 @@ class CorrelatedCounts:
         return Normal(parameters.mean, parameters.cov)
 
     def initial_rows(self, prior, shard, key):
-        """Start from the likelihood alone: each stick at its smoothed empirical logit."""
-        successes, trials = shard.dense(self.n_sticks)
-        return Rows(np.log((successes + 0.5) / (trials - successes + 0.5)))
+        """Start from the likelihood alone, chains further apart than it leaves them."""
+        yes, no = smoothed(shard.dense(self.n_sticks))
+        noise = key.normals("start", shard.rows, self.n_sticks)
+        return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x."""
@@ -147,6 +151,19 @@ class CorrelatedCounts:
     def describe_rows(self, shard, rows):
         return {"probabilities": self.decomposition.probabilities(rows.psi)}
 
+    def watch(self, shards):
+        """Judge a run by the probabilities of some cells, those of slow splits among them."""
+        cells = watched.choose_cells(
+            watched.dense_cells(shard.rows, shard.dense(self.n_sticks)) for shard in shards
+        )
+
+        def take(shard, rows, wanted):
+            return {"psi": rows.psi[watched.picked(shard.rows, wanted)]}
+
+        return watched.SplitWatch(
+            cells, self.decomposition, "row", take, lambda parameters, taken: taken["psi"]
+        )
+
     # mean field
 
     def initial_factor(self, shards, key):
@@ -159,7 +176,7 @@ class CorrelatedCounts:
         return normal, constant
 
     def initial_row_factors(self, prior, shard):
-        psi = self.initial_rows(prior, shard, None).psi
+        psi = empirical_psi(shard.dense(self.n_sticks))
         return RowFactors(psi, np.ones_like(psi))
 
     def update_rows(self, prior, shard, rows, key):
@@ -215,7 +232,8 @@ class CorrelatedCounts:
 
         Returns psi (n, S n_points, k) and log weights (n, S n_points), for S priors.
         """
-        splits, psi = shard.dense(self.n_sticks), self.initial_rows(None, shard, None).psi
+        splits = shard.dense(self.n_sticks)
+        psi = empirical_psi(splits)
         points = standard_normal_points(len(priors) * n_points, self.n_sticks)
         proposed, log_weights = [], []
         for number, prior in enumerate(priors):
@@ -249,6 +267,17 @@ class CorrelatedCounts:
         points = standard_normal_points(n_points, self.n_sticks)
         root = np.linalg.cholesky(parameters.cov)
         return self.decomposition.log_probabilities(parameters.mean + points @ root.T)
+
+
+def smoothed(splits):
+    """Return successes and failures with half a count more."""
+    return splits.successes + 0.5, splits.trials - splits.successes + 0.5
+
+
+def empirical_psi(splits):
+    """Return the smoothed empirical logit of each split."""
+    yes, no = smoothed(splits)
+    return np.log(yes / no)
 
 
 @functools.lru_cache(maxsize=8)

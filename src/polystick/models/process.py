@@ -23,6 +23,7 @@ from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
+from polystick.models import watched
 from polystick.models.documents import evenly
 from polystick.models.process_factors import VariationalProcess
 from polystick.models.slices import slice_sweep
@@ -104,6 +105,8 @@ class ProcessCounts(VariationalProcess):
         "level": ("stick",),
         "scale": ("stick",),
     }
+    identified: ClassVar = ("theta", "psi")
+    rhat_limit: ClassVar = 1.05
 
     @property
     def n_sticks(self):
@@ -280,6 +283,22 @@ class ProcessCounts(VariationalProcess):
 
     def describe_rows(self, shard, rows):
         return rows._asdict()
+
+    def watch(self, shards):
+        """Judge a run by the probabilities at some inputs, those of slow splits among them."""
+
+        def cells(shard):  # rows are sticks: turn them
+            inputs = np.arange(shard.trials.shape[1])
+            found = watched.dense_cells(inputs, Splits(*(part.T for part in shard.splits)))
+            return found._replace(nodes=shard.rows.astype(int)[found.nodes])
+
+        return watched.SplitWatch(
+            watched.choose_cells(map(cells, shards)),
+            self.decomposition,
+            "input",
+            lambda shard, rows, wanted: {"psi": rows.psi[:, wanted]},
+            lambda parameters, taken: taken["psi"].T,
+        )
 
     # new inputs
 

@@ -23,7 +23,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
 from polystick.kernels import assignments, gammas
-from polystick.models import documents
+from polystick.models import documents, watched
 from polystick.models.folding import draw_from_prior
 from polystick.models.multinomial import standard_normal_points
 from polystick.models.topic_factors import VariationalTopics
@@ -90,6 +90,10 @@ class CorrelatedTopics(VariationalTopics):
         "share": ("topic",),
         "proportions": ("document", "topic"),
     }
+    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
+    has_labels: ClassVar = True
+    rhat_limit: ClassVar = 1.05
+    advice: ClassVar = watched.MODES
 
     @property
     def n_topics(self):
@@ -343,6 +347,10 @@ class CorrelatedTopics(VariationalTopics):
 
     def describe_rows(self, shard, rows):
         return {"proportions": self.proportions(rows.psi)}
+
+    def watch(self, shards):
+        """Judge a run by what needs no labels."""
+        return watched.ShareWatch.of(shards, self.n_topics)
 
 
 def shares(tokens):

@@ -1,0 +1,207 @@
+"""Whether chains have converged: what is diagnosed, how bad it may be, and the sentence that says so.
+
+What a model may tell, besides what Gibbs sampling asks of it:
+
+    identified      names whose draws mean the same in each chain: these are diagnosed; by default all
+    rhat_limit      what R-hat may be; by default 1.01
+    advice          what to do if it is more, where running longer is no cure
+    watch(shards)   -> what to look at in the rows, chosen from the data, with
+        axes                                    name -> word -> numbers of what each quantity is about
+        take(shard, rows, described)            -> name -> array, taken of a block's rows in each draw
+        tell(parameters, described, taken)      -> name -> array (c,), the quantities of a draw
+        lags(told)                              -> name -> array (c,), sweeps for an independent draw, from
+                                                   the draws (chain, draw, c) of the quantities
+
+Rows that are not watched have running moments of each chain, and so an R-hat each.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import chi2
+
+from polystick.inference.diagnostics import FEWEST_DRAWS, diagnose
+
+__all__ = ["MIN_ESS", "RHAT_LIMIT", "Verdict", "look_at", "rows_agree", "verdict_on", "worst_of"]
+
+RHAT_LIMIT = 1.01
+MIN_ESS = 400
+_BY_CHANCE = 0.01
+_SLOW = 10.0  # sweeps for an independent draw that are worth a word
+
+
+class Worst(NamedTuple):
+    """A number, and what it belongs to."""
+
+    value: float
+    name: str
+
+
+class Verdict(NamedTuple):
+    """The worst of what was looked at; None where there is nothing to look at."""
+
+    rhat: Worst | None
+    ess: Worst | None
+    lag: Worst | None  # sweeps for an independent draw of the slowest split, predicted
+    names: tuple  # what was looked at
+    rhat_limit: float
+    min_ess: float
+    n_chains: int
+    n_draws: int  # of each chain
+    advice: str
+
+    @property
+    def converged(self):
+        """Whether R-hat and ESS are good enough; what never varies is."""
+        too_high = self.rhat is not None and self.rhat.value > self.rhat_limit
+        return not (too_high or (self.ess is not None and self.ess.value < self.min_ess))
+
+    def line(self):
+        """Say what was found, good or bad."""
+        if self.rhat is None or self.ess is None:
+            return f"R-hat and ESS need draws that vary, at least {FEWEST_DRAWS} of each chain"
+        lag = "" if self.lag is None or self.lag.value < _SLOW else f"; {self._slowness()}"
+        return (
+            f"worst R-hat {self.rhat.value:.3f} ({self.rhat.name}), smallest ESS {self.ess.value:.0f} "
+            f"({self.ess.name}), over {', '.join(self.names)}{lag}"
+        )
+
+    def trouble(self):
+        """Return a sentence about what is wrong and what to do, or None."""
+        if self.converged:
+            return None
+        said = []
+        if self.rhat.value > self.rhat_limit:
+            said.append(
+                f"R-hat of {self.rhat.name} is {self.rhat.value:.2f}, above {self.rhat_limit:.2f}"
+            )
+        if self.ess.value < self.min_ess:
+            said.append(
+                f"{self.ess.name} has {self.ess.value:.0f} effective draws of {self.min_ess:.0f} wanted"
+            )
+        if self.lag is not None and self.lag.value >= _SLOW:
+            said.append(self._slowness())
+        return f"the chains have not converged: {'; '.join(said)}; {self.advice or self._longer()}"
+
+    def _slowness(self):
+        return f"an independent draw of {self.lag.name} takes about {self.lag.value:.2g} sweeps"
+
+    def _longer(self):
+        needed = self.n_draws * max(2.0, self.min_ess / self.ess.value)
+        size = 10 ** np.floor(np.log10(needed))
+        longer = int(np.ceil(needed / size) * size)
+        chains = "" if self.n_chains > 1 else ", n_chains=4"
+        return f"run longer, such as Gibbs(n_draws={longer}{chains}), or until done: Gibbs(min_ess=400)"
+
+
+def look_at(variables):
+    """Return name -> Diagnosed for draws (chain, draw, ...) by name, where there is something to say."""
+    found = {}
+    for name, draws in variables.items():
+        if np.shape(draws)[1] >= FEWEST_DRAWS and np.size(draws):
+            diagnosed = diagnose(draws)
+            if diagnosed is not None:
+                found[name] = diagnosed
+    return found
+
+
+def worst_of(found, label):
+    """Return the worst R-hat and ESS of name -> Diagnosed; label(name, entry) says what they are of."""
+    if not found:
+        return None, None
+    high = max(found, key=lambda name: found[name].rhat)
+    low = min(found, key=lambda name: found[name].least_ess)
+    return (
+        Worst(found[high].rhat, label(high, found[high].worst)),
+        Worst(found[low].least_ess, label(low, found[low].least)),
+    )
+
+
+def diagnosed_groups(tree):
+    """Return name -> variable with draws (chain, draw, ...) that are to be diagnosed."""
+    names = tree.attrs.get("identified", "*")
+    found = {"log_likelihood": tree["sample_stats"]["total_log_likelihood"]}
+    for group in ("posterior", "thinned", "watched"):
+        for name, variable in _variables(tree, group).items():
+            known = group == "watched" or names == "*" or name in names.split()
+            if known and variable.dims[:1] == ("chain",):
+                found[str(name)] = variable
+    return found
+
+
+def verdict_on(tree, min_ess=MIN_ESS):
+    """Return the Verdict on the tree of a run of Gibbs sampling."""
+    variables = diagnosed_groups(tree)
+    found = look_at({name: variable.values for name, variable in variables.items()})
+    rhat, ess = worst_of(found, lambda name, entry: label_of(name, variables[name], entry, 2))
+    n_chains, n_draws = variables["log_likelihood"].shape
+    limit = tree.attrs.get("rhat_limit", RHAT_LIMIT)
+    rows = _worst_row(tree, n_chains, limit, min_ess)
+    if rows is not None and rhat is not None:
+        rhat = max(rhat, rows, key=lambda worst: worst.value)
+    advice = tree.attrs.get("advice", "")
+    names = tuple(found)
+    return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, advice)
+
+
+def _worst_row(tree, n_chains, limit, min_ess):
+    """Return the worst R-hat among rows that have running moments, if it is more than chance allows."""
+    worst = None
+    for name, variable in _variables(tree, "running").items():
+        base, _, what = str(name).rpartition("_")
+        rhat = variable.values.ravel()
+        if what != "rhat" or not np.isfinite(rhat).any():
+            continue
+        entry = int(np.nanargmax(rhat))
+        allowed = limit_of_many(np.isfinite(rhat).sum(), n_chains, limit, min_ess)
+        if rhat[entry] > allowed and (worst is None or rhat[entry] > worst.value):
+            worst = Worst(float(rhat[entry]), label_of(base, variable, entry, 0))
+    return worst
+
+
+def rows_agree(rhats, settings, limit):
+    """Tell whether no R-hat of the rows, name -> array, is more than chance allows."""
+    for rhat in rhats.values():
+        n_entries = np.isfinite(rhat).sum()
+        allowed = limit_of_many(n_entries, settings.n_chains, limit, settings.min_ess)
+        if n_entries and np.nanmax(rhat) > allowed:
+            return False
+    return True
+
+
+def limit_of_many(n_entries, n_chains, limit, min_ess=MIN_ESS):
+    """Return what the largest R-hat of many entries may be if each has min_ess effective draws.
+
+    R-hat squared is about 1 + F / (effective draws of a chain), where F varies by chance like a
+    chi-square variable over its degrees; the largest of thousands is large.
+    """
+    degrees = max(1, n_chains - 1)
+    chance = chi2.isf(_BY_CHANCE / max(1, n_entries), degrees) / degrees
+    return max(limit, float(np.sqrt(1.0 + chance * n_chains / min_ess)))
+
+
+def _lag(tree):
+    slowest = None
+    for name, variable in _variables(tree, "watched").items():
+        if str(name).endswith("_lag") and variable.size:
+            entry = int(np.nanargmax(variable.values))
+            value = float(variable.values[entry])
+            if slowest is None or value > slowest.value:
+                slowest = Worst(value, label_of(str(name)[:-4], variable, entry, 0))
+    return slowest
+
+
+def label_of(name, variable, entry, n_before):
+    """Name an entry of a variable by the words and labels of its axes, those before left out."""
+    axes, shape = variable.dims[n_before:], variable.shape[n_before:]
+    if not axes:
+        return name
+    parts = []
+    for axis, i in zip(axes, np.unravel_index(entry, shape)):
+        text = str(variable.coords[axis].values[i]) if axis in variable.coords else str(i)
+        parts.append(text if axis.startswith("cell_of_") else f"{axis.removesuffix('_too')} {text}")
+    return f"{name} ({', '.join(parts)})"
+
+
+def _variables(tree, group):
+    return tree[group].data_vars if group in tree.children else {}

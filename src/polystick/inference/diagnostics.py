@@ -1,0 +1,153 @@
+"""R-hat and effective sample sizes (ESS) of draws, as arrays (Vehtari, Gelman, Simpson, Carpenter and
+Bürkner 2021: rank-normalised, split chains).
+
+Draws are (chain, draw, entries) everywhere. Entries that never vary have no R-hat and no ESS: NaN. What
+ranks and autocorrelations of thousands of entries would cost is spent on the entries that a look at
+means and variances finds worst.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import fft, special, stats
+
+__all__ = [
+    "FEWEST_DRAWS",
+    "Diagnosed",
+    "bulk_ess",
+    "diagnose",
+    "rhat",
+    "rhat_of_moments",
+    "tail_ess",
+]
+
+FEWEST_DRAWS = 4  # of each chain: two in each half
+TAIL = 0.05
+_LOOKED_AT = 8  # entries that are looked at in full, by R-hat and by ESS each
+
+
+class Diagnosed(NamedTuple):
+    """The worst of a variable's entries."""
+
+    rhat: float
+    ess: float  # bulk
+    tail_ess: float
+    worst: int  # the entry of the worst R-hat
+    least: int  # the entry of the smallest ESS, bulk or tail
+    n_entries: int  # that vary
+
+    @property
+    def least_ess(self):
+        return min(self.ess, self.tail_ess)
+
+
+def diagnose(draws):
+    """Return what is worst among the entries of a variable, or None if none of them varies."""
+    draws = np.asarray(draws, np.float64).reshape(*np.shape(draws)[:2], -1)
+    varying = np.flatnonzero(np.ptp(draws, axis=(0, 1)) > 0)
+    if not len(varying):
+        return None
+    suspects = varying[_suspects(draws[..., varying])]
+    taken = np.ascontiguousarray(draws[..., suspects])
+    r, bulk = rhat(taken), bulk_ess(taken)
+    tail = tail_ess(taken)
+    tail = np.where(np.isnan(tail), bulk, tail)  # no tails where almost all draws are the same
+    worst, least = int(np.argmax(r)), int(np.argmin(np.minimum(bulk, tail)))
+    sizes = float(bulk.min()), float(tail.min())
+    return Diagnosed(
+        float(r[worst]), *sizes, int(suspects[worst]), int(suspects[least]), len(varying)
+    )
+
+
+def rhat(draws):
+    """Return the larger of the R-hats of ranks, and of ranks of distances from the median."""
+    halves = split(draws)
+    folded = np.abs(halves - np.median(halves, axis=(0, 1)))
+    return np.fmax(_rhat(normal_scores(halves)), _rhat(normal_scores(folded)))
+
+
+def bulk_ess(draws):
+    """Return the ESS of ranks: for means and medians."""
+    return _ess(normal_scores(split(draws)))
+
+
+def tail_ess(draws):
+    """Return the smaller of the ESS of two quantiles, 5 % and 95 %: for intervals."""
+    ends = np.quantile(draws, [TAIL, 1 - TAIL], axis=(0, 1))
+    return np.fmin(*(_ess(split((draws <= end).astype(np.float64))) for end in ends))
+
+
+def rhat_of_moments(means, variances, n_draws):
+    """Return R-hat (...) from the mean and the variance of each chain (chain, ...), not split or ranked."""
+    within = variances.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt((n_draws - 1) / n_draws + means.var(axis=0, ddof=1) / within)
+
+
+def split(draws):
+    """Return the halves of each chain as chains; of an odd number of draws the middle one is left out."""
+    half = draws.shape[1] // 2
+    return np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+
+
+def normal_scores(draws):
+    """Return normal quantiles of the ranks among all chains."""
+    flat = draws.reshape(-1, *draws.shape[2:])
+    ranks = stats.rankdata(flat, axis=0)
+    return special.ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape)
+
+
+def _rhat(chains):
+    return rhat_of_moments(chains.mean(axis=1), chains.var(axis=1, ddof=1), chains.shape[1])
+
+
+def _ess(chains):
+    """Return the number of independent draws that tell as much of the mean."""
+    n_chains, n_draws = chains.shape[:2]
+    rho = _autocorrelation(chains)
+    pairs = rho[0::2][: n_draws // 2] + rho[1::2][: n_draws // 2]
+    last = _first_at_most_zero(pairs[: max(1, (n_draws - 1) // 2)])  # Geyer: pair sums are positive
+    kept = np.arange(len(pairs))[:, None] < last
+    falling = np.minimum.accumulate(np.where(kept, pairs, np.inf), axis=0)  # and fall
+    total = np.where(kept, falling, 0.0).sum(axis=0)
+    end = np.maximum(np.take_along_axis(rho, 2 * last[None], axis=0)[0], 0.0)
+    size = n_chains * n_draws
+    time = np.maximum(2.0 * total + end - 1.0, 1.0 / np.log10(size))
+    return np.where(np.ptp(chains, axis=(0, 1)) > 0, size / time, np.nan)
+
+
+def _autocorrelation(chains):
+    """Return (lag, entry) from the variance within and between chains."""
+    n_chains, n_draws = chains.shape[:2]
+    means = chains.mean(axis=1)
+    spectrum = fft.rfft(chains - means[:, None], n=fft.next_fast_len(2 * n_draws), axis=1)
+    power = spectrum.real**2 + spectrum.imag**2
+    covariance = fft.irfft(power.mean(axis=0), n=fft.next_fast_len(2 * n_draws), axis=0)[:n_draws]
+    covariance /= n_draws
+    within = covariance[0] * n_draws / (n_draws - 1)
+    between = means.var(axis=0, ddof=1) if n_chains > 1 else 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1.0 - (within - covariance) / (covariance[0] + between)
+    rho[0] = 1.0
+    return rho
+
+
+def _first_at_most_zero(pairs):
+    """Return the first pair (entry,) that is not positive, or the last one."""
+    ends = ~(pairs > 0)
+    ends[-1] = True
+    return ends.argmax(axis=0)
+
+
+def _suspects(draws):
+    """Return entries whose halves disagree most, and those whose batches do, by moments alone."""
+    if draws.shape[2] <= 2 * _LOOKED_AT:
+        return np.arange(draws.shape[2])
+    halves = split(draws)
+    r = _rhat(halves)
+    n_batches = max(2, int(np.sqrt(draws.shape[1])))
+    width = draws.shape[1] // n_batches
+    batches = draws[:, : n_batches * width].reshape(len(draws), n_batches, width, -1).mean(axis=2)
+    slow = batches.var(axis=(0, 1)) / draws.var(axis=(0, 1))
+    r = np.where(np.isnan(r), np.inf, r)
+    return np.union1d(np.argsort(r)[-_LOOKED_AT:], np.argsort(slow)[-_LOOKED_AT:])

@@ -1,0 +1,50 @@
+"""What is watched of the rows in each draw: a few quantities that users read, chosen by the model."""
+
+import numpy as np
+
+from polystick.inference.execution import concatenate
+from polystick.inference.recorder import WATCHED
+
+__all__ = ["Watching"]
+
+
+class Watching:
+    """The quantities that a model wants to be judged by; none where it has no `watch`."""
+
+    def __init__(self, model, shards):
+        watch = getattr(model, "watch", None)
+        self._watch = None if watch is None else watch(shards)
+
+    def take(self, shard, rows, described):
+        """Return name -> array of a block of rows."""
+        return {} if self._watch is None else self._watch.take(shard, rows, described)
+
+    def told(self, parameters, described, taken):
+        """Return name -> (chain, c), from the parameters of each chain and what was taken of its blocks."""
+        if self._watch is None:
+            return {}
+        chains = [
+            self._watch.tell(*given, concatenate(blocks))
+            for *given, blocks in zip(parameters, described, zip(*taken))
+        ]
+        return {WATCHED + name: np.stack([c[name] for c in chains]) for name in chains[0]}
+
+    def described(self, draws):
+        """Return the draws of the quantities with their lags."""
+        lags = self._watch.lags(draws)
+        return {**draws, **{f"{name}_lag": value for name, value in lags.items()}}
+
+    def coords(self, coords):
+        """Return labels for each quantity, such as "row 3, category b"."""
+        axes = {} if self._watch is None else self._watch.axes
+        return {f"cell_of_{name}": _labels(words, coords) for name, words in axes.items()}
+
+
+def _labels(words, coords):
+    columns = []
+    for word, numbers in words.items():
+        names = coords.get(word)
+        columns.append(
+            [f"{word} {number if names is None else names[number]}" for number in numbers]
+        )
+    return [", ".join(parts) for parts in zip(*columns)]

@@ -1,0 +1,203 @@
+"""What a run is judged by: a few cells of the table, chosen from the data, and how slow they should be.
+
+Pólya-gamma variables make psi of a lopsided split slow: its draws are independent only after about
+1 + 2 E[omega] Var(psi | x) sweeps. So half of the cells are those that this predicts to be worst, and the
+others are spread over the data. `inference.convergence` says what is asked of a watch.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polystick import polyagamma
+
+__all__ = [
+    "Cells",
+    "ShareWatch",
+    "SplitWatch",
+    "choose_cells",
+    "dense_cells",
+    "picked",
+    "ragged_cells",
+]
+
+N_CELLS = 64  # of each half
+MOST_OF_A_NODE = 4  # among the slow ones: one category may be rare in each row
+VARIANCE = 4.0  # of psi a priori, about: what a cell without counts leaves open
+N_DOCUMENTS = 128
+MODES = (
+    "chains of topic models often stay in modes of their own, and running longer seldom cures it: tables and "
+    "shares speak of the likeliest chain, scores average over all; see which topics the chains share by "
+    'align(posterior_["topics"].mean(axis=1))'
+)
+
+
+class Cells(NamedTuple):
+    """Splits of rows: which row, which node, and how many of its trials went which way."""
+
+    rows: np.ndarray
+    nodes: np.ndarray
+    successes: np.ndarray
+    trials: np.ndarray
+
+    def at(self, places):
+        return Cells(*(part[places] for part in self))
+
+
+def choose_cells(blocks):
+    """Return the cells to watch among those of an iterable of blocks of Cells, by row and node."""
+    slow, spread = [], []
+    for cells in blocks:
+        active = cells.at(cells.trials > 0)
+        slow.append(active.at(_slowest(active)))
+        spread.append(active.at(_evenly(len(active.rows))))
+    slow, spread = (Cells(*map(np.concatenate, zip(*parts))) for parts in (slow, spread))
+    chosen = [slow.at(_slowest(slow)), spread.at(_evenly(len(spread.rows)))]
+    cells = Cells(*map(np.concatenate, zip(*chosen)))
+    _, first = np.unique(np.stack(cells[:2]), axis=1, return_index=True)
+    return cells.at(first)
+
+
+def ragged_cells(rows, splits):
+    """Return the splits (starts, nodes, successes, trials) of rows as Cells."""
+    return Cells(np.repeat(rows, np.diff(splits.starts)), *splits[1:])
+
+
+def dense_cells(rows, splits):
+    """Return splits (n, k) of rows as Cells."""
+    n, k = splits.trials.shape
+    nodes = np.tile(np.arange(k), n)
+    return Cells(np.repeat(rows, k), nodes, *(part.ravel() for part in splits))
+
+
+def _slowest(cells):
+    """Return the places of the cells of the largest predicted lag, only a few of each node."""
+    lag = _predicted_lag(cells)
+    order = np.argsort(-lag, kind="stable")
+    by_node = order[np.argsort(cells.nodes[order], kind="stable")]
+    first = np.searchsorted(cells.nodes[by_node], cells.nodes[by_node])
+    few = by_node[np.arange(len(by_node)) - first < MOST_OF_A_NODE]
+    return few[np.argsort(-lag[few], kind="stable")[:N_CELLS]]
+
+
+def _predicted_lag(cells):
+    """Return 2 E[omega] Var(psi | x) at the empirical logit, had psi the variance `VARIANCE` before."""
+    yes, no = cells.successes + 0.5, cells.trials - cells.successes + 0.5
+    tells = yes * no / (yes + no)
+    return 2.0 * _omega(cells.trials, np.log(yes / no)) * VARIANCE / (1.0 + VARIANCE * tells)
+
+
+def _omega(trials, psi):
+    return polyagamma.mean(trials, np.abs(psi))
+
+
+def _evenly(n):
+    return np.unique(np.linspace(0, n - 1, min(n, N_CELLS)).astype(int)) if n else np.arange(0)
+
+
+def picked(ids, wanted):
+    """Return the places in ids of those that are among the wanted, which are sorted."""
+    if not len(wanted):
+        return np.arange(0)
+    places = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+    return np.flatnonzero(wanted[places] == ids)
+
+
+@dataclass(frozen=True)
+class SplitWatch:
+    """Probabilities of categories, and psi of the splits that they hang on, at some cells.
+
+    take(shard, rows, rows wanted) -> name -> array; psi(parameters, taken) -> (rows wanted, k)
+    """
+
+    cells: Cells
+    decomposition: Any
+    row: str  # what a row is
+    taken: Callable
+    psi: Callable
+
+    @cached_property
+    def wanted(self):
+        return np.unique(self.cells.rows)
+
+    @cached_property
+    def _places(self):
+        return np.searchsorted(self.wanted, self.cells.rows)
+
+    @cached_property
+    def _categories(self):
+        """The category on the rare side of each cell's split, the first one below it."""
+        _, nodes, successes, trials = self.cells
+        below = _first_leaves(self.decomposition.children)
+        return below[nodes, (successes > trials - successes).astype(int)]
+
+    @property
+    def axes(self):
+        rows = self.cells.rows.tolist()
+        return {
+            "probabilities": {self.row: rows, "category": self._categories.tolist()},
+            "psi": {self.row: rows, "stick": self.cells.nodes.tolist()},
+        }
+
+    def take(self, shard, rows, described):
+        return self.taken(shard, rows, self.wanted)
+
+    def tell(self, parameters, described, taken):
+        psi = self.psi(parameters, taken)
+        pi = self.decomposition.probabilities(psi)[self._places, self._categories]
+        return {"probabilities": pi, "psi": psi[self._places, self.cells.nodes]}
+
+    def lags(self, told):
+        """Return 1 + 2 E[omega] Var(psi | x) of each cell."""
+        psi = told["psi"].reshape(-1, len(self.cells.rows))
+        return {"psi": 1.0 + 2.0 * _omega(self.cells.trials, psi).mean(axis=0) * psi.var(axis=0)}
+
+
+def _first_leaves(children):
+    """Return for each child (k, 2) the category that is reached by going on to first children."""
+    leaves = children.copy()
+    for node in range(len(children) - 1, -1, -1):  # preorder: children come later
+        for side in (0, 1):
+            if leaves[node, side] < 0:
+                leaves[node, side] = leaves[~leaves[node, side], 0]
+    return leaves
+
+
+@dataclass(frozen=True)
+class ShareWatch:
+    """What needs no labels of topics: their sizes in order, and how alike documents are."""
+
+    documents: np.ndarray  # in the order of the blocks, an even number
+    n_topics: int
+
+    @classmethod
+    def of(cls, shards, n_topics):
+        """Choose documents evenly spaced among those of the blocks."""
+        ids = np.concatenate([shard.rows for shard in shards])
+        chosen = np.linspace(0, len(ids) - 1, min(len(ids), N_DOCUMENTS) // 2 * 2).astype(int)
+        return cls(ids[chosen], n_topics)
+
+    @cached_property
+    def _wanted(self):
+        return np.sort(self.documents)
+
+    @property
+    def axes(self):
+        pairs = self.documents.astype(int).reshape(-1, 2)
+        return {
+            "sizes": {"rank": range(1, self.n_topics + 1)},
+            "similarity": {"document": pairs[:, 0].tolist(), "and": pairs[:, 1].tolist()},
+        }
+
+    def take(self, shard, rows, described):
+        return {"proportions": described["proportions"][picked(shard.rows, self._wanted)]}
+
+    def tell(self, parameters, described, taken):
+        one, other = taken["proportions"][0::2], taken["proportions"][1::2]
+        return {"sizes": -np.sort(-described["share"]), "similarity": (one * other).sum(axis=1)}
+
+    def lags(self, told):
+        return {}
