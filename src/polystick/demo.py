@@ -1,12 +1,11 @@
 """The demonstration: what presidents speak about, and which topics go together, in about a minute."""
 
-import sys
 import time
 
 import click
 
 from polystick import CorrelatedTopicModel, Gibbs, datasets
-from polystick.commands import pictures, plot, views
+from polystick.commands import diagnosis, pictures, plot, views
 
 _NEXT = """\
 next:
@@ -29,9 +28,9 @@ def run(folder, *, quick=False):
     click.echo("compiling (the first time only) and starting ...", err=True)
     begun = time.perf_counter()
     inference = Gibbs(n_draws=sweeps, n_burn=sweeps, n_chains=1)
-    shown = sys.stderr.isatty()
-    model = CorrelatedTopicModel(n_topics, inference=inference, random_state=1, progress=shown)
-    model.fit(counts)
+    model = CorrelatedTopicModel(n_topics, inference=inference, random_state=1)
+    with diagnosis.warnings_as_notes():
+        model.fit(counts)
     click.echo(f"fitted in {time.perf_counter() - begun:.0f} seconds\n")
     _print_tables(model, words)
     click.echo(f"picture: {_draw(model, words, folder)}\n\n{_NEXT}")

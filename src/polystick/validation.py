@@ -201,8 +201,8 @@ def check_running(n_jobs, progress, checkpoint):
             raise ValueError(
                 "n_jobs must not be 0; give the number of threads, or None for all cores"
             )
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise TypeError(f"progress must be True, False or a function; got {progress!r}")
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"progress must be True, False, None or a function; got {progress!r}")
     if checkpoint is not None and not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"checkpoint must be the path of a folder, or None; got {checkpoint!r}")
     if checkpoint is not None and not os.fspath(checkpoint):

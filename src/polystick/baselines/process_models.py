@@ -49,7 +49,7 @@ class LogisticNormalGP(ProcessBaseline):
     """
 
     def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=1e-8, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.solver = solver

@@ -45,8 +45,9 @@ class MultinomialHMM(SequenceBaseline):
         kept in `seed_`.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
-    progress : bool or callable
-        True shows a bar; a function is called with a `Progress` after each sweep.
+    progress : bool, callable or None
+        True shows a bar, None where a person watches: in a terminal or a notebook. A function is called
+        with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
 
@@ -75,7 +76,7 @@ class MultinomialHMM(SequenceBaseline):
 
     def __init__(self, n_states=10, *, initial_concentration=1.0, transition_concentration=1.0,
                  emission_concentration=0.1, n_categories=None, inference=None, random_state=None,
-                 n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.initial_concentration = initial_concentration
         self.transition_concentration = transition_concentration
@@ -128,7 +129,7 @@ class LogisticNormalLDS(SequenceBaseline):
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
 
     def __init__(self, n_states=10, *, n_particles=100, emission_variance=1.0, bias_variance=1.0,
-                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=False,
+                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.n_particles = n_particles
@@ -185,7 +186,7 @@ class RawLDS(SequenceBaseline):
     """
 
     def __init__(self, n_states=10, *, floor=1e-4, n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.floor = floor
         self.n_categories = n_categories

@@ -36,7 +36,7 @@ class LDA(TopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.alpha = alpha
@@ -90,7 +90,7 @@ class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.prior = prior

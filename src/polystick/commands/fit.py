@@ -31,9 +31,14 @@ RUNNING = (
     click.option("--seed", type=click.IntRange(min=0),
                  help="The same seed gives the same draws on any number of threads. [default: 0]"),
     click.option("--threads", type=_COUNT, help="[default: all cores]"),
-    click.option("--draws", type=_COUNT, help="Draws to keep in each chain."),
+    click.option("--draws", type=_COUNT, help="Draws to keep in each chain; with --min-ess at least."),
     click.option("--burn", type=click.IntRange(min=0), help="Sweeps to forget first."),
     click.option("--chains", type=_COUNT, help="Independent chains."),
+    click.option("--min-ess", type=click.IntRange(min=0), metavar="N",
+                 help="Go on until all that is diagnosed has N effective draws in all chains together and an "
+                 "R-hat within its limit; 0: until --draws. [default: 400 for gp and lds, unless --draws is given]"),
+    click.option("--max-draws", type=_COUNT, metavar="N",
+                 help="With --min-ess: stop then in any case. [default: 1000, or ten times --draws]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
@@ -136,11 +141,12 @@ def lds(**options):
 
 def run(kind, *, file, out, resume, as_json, **given):
     """Fit a model to a file, and write its folder."""
-    from polystick.commands import models, runs
-    from polystick.commands.options import refuse_idle
+    from polystick.commands import diagnosis, models, runs
+    from polystick.commands.options import refuse_idle, settle_length
 
     model, folder = models.MODELS[kind], Path(out)
     options = runs.begin(out, kind, given, {**models.COMMON, **model.defaults}, resume)
+    options = settle_length(given, options)
     refuse_idle(file, given, options)
     data = models.read_data(kind, file, options)
     for sentence in data.notes:
@@ -153,7 +159,7 @@ def run(kind, *, file, out, resume, as_json, **given):
     place = {"progress": shown, "checkpoint": folder / "checkpoint"}
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
-    with runs.started(folder, kind, options, data.names):
+    with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
         estimator.fit(*data.arguments, resume=resume)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     if not runs.finish(folder, kind, options, estimator, data=about):
@@ -163,9 +169,10 @@ def run(kind, *, file, out, resume, as_json, **given):
         "model": kind,
         **about,
         "summary": estimator.posterior_.summary(),
+        **diagnosis.diagnosis_of(estimator.posterior_),
     }
     _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
-    _refuse_half(estimator, options, folder)
+    _refuse_half(estimator, folder)
 
 
 def _report(outcome, as_json):
@@ -178,11 +185,10 @@ def _report(outcome, as_json):
     click.echo(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
 
 
-def _refuse_half(estimator, options, folder):
+def _refuse_half(estimator, folder):
     """Let a script know that Ctrl-C ended the run."""
-    planned = options["burn"] + options["draws"]
-    if not options["mean_field"] and estimator.n_iter_ < planned:
+    if not estimator.posterior_.tree.attrs.get("finished", 1):
         raise RuntimeError(
-            f"stopped after {estimator.n_iter_} of {planned} sweeps; {folder} holds the draws so far; "
+            f"stopped after {estimator.n_iter_} sweeps, before the end; {folder} holds the draws so far; "
             "go on with --resume"
         )

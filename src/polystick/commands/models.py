@@ -58,7 +58,8 @@ def _inference(options):
     if options["mean_field"]:
         return MeanField(n_draws=options["draws"], max_bytes=2**28)
     sizes = {f"n_{name}": options[name] for name in ("draws", "burn", "chains")}
-    return Gibbs(**sizes, max_bytes=2**28)
+    until = {name: options.get(name) or None for name in ("min_ess", "max_draws")}
+    return Gibbs(**sizes, **until, max_bytes=2**28)
 
 
 # how they are made
@@ -189,13 +190,14 @@ def _total(counts):
     return int(total) if total.is_integer() else total
 
 
-_SHORT = {"draws": 200, "burn": 200, "chains": 2}
+_FIXED = {"min_ess": 0, "max_draws": None}
+_TOPICS = {"draws": 200, "burn": 200, "chains": 3, **_FIXED}
+_ROWS = {"draws": 1000, "burn": 500, "chains": 4, **_FIXED}
+_DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 1000}
 MODELS = {
-    "topics": Model(_make_topics, _read_counts, {**_SHORT, "topics": 20}, "document"),
-    "multinomial": Model(
-        _make_multinomial, _read_counts, {"draws": 1000, "burn": 500, "chains": 4}, "row"
-    ),
-    "gp": Model(_make_gp, _read_inputs, _SHORT, "row"),
-    "lds": Model(_make_lds, _read_sequences, {**_SHORT, "burn": 300, "states": 5}, "sequence"),
+    "topics": Model(_make_topics, _read_counts, {**_TOPICS, "topics": 20}, "document"),
+    "multinomial": Model(_make_multinomial, _read_counts, _ROWS, "row"),
+    "gp": Model(_make_gp, _read_inputs, {**_DONE, "burn": 250}, "row"),
+    "lds": Model(_make_lds, _read_sequences, {**_DONE, "states": 5}, "sequence"),
 }
 COMMON = {"seed": 0, "threads": None, "mean_field": False}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from polystick.commands.packed import ending_of
 
-__all__ = ["refuse_idle", "spelled"]
+__all__ = ["refuse_idle", "settle_length", "spelled"]
 
 _TABLES, _MATRICES, _LINES = (".csv", ".tsv", ".parquet"), (".npz", ".mtx"), (".jsonl",)
 _USED = {  # option -> endings of the files that it is for
@@ -22,6 +22,22 @@ def spelled(name):
     return f"--{name.replace('_', '-')}"
 
 
+def settle_length(given, options):
+    """Return the options with one rule for the length: --draws alone is fixed, --min-ess ends when done.
+
+    given : option -> value on the command line, None where it was left out
+    """
+    if given["draws"] is not None and given["min_ess"] is None:
+        options = {**options, "min_ess": 0}
+    if not options["min_ess"]:
+        if given["max_draws"] is not None:
+            raise ValueError("--max-draws must come with --min-ess; a fixed length is --draws")
+        return {**options, "max_draws": None}
+    if given["min_ess"] is not None and given["max_draws"] is None:
+        return {**options, "max_draws": max(options["max_draws"] or 0, 10 * options["draws"])}
+    return options
+
+
 def refuse_idle(path, given, options):
     """Refuse options that would do nothing.
 
@@ -37,6 +53,6 @@ def refuse_idle(path, given, options):
         raise ValueError("--value must come with --name, the column with the category")
     if "max_words" in chosen and ending in _TABLES and not is_long:
         raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
-    idle = [name for name in ("burn", "chains") if name in chosen]
+    idle = [name for name in ("burn", "chains", "min_ess", "max_draws") if name in chosen]
     if idle and options["mean_field"]:
         raise ValueError(f"{spelled(idle[0])} is for sampling; leave it out with --mean-field")

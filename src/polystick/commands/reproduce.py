@@ -1,6 +1,7 @@
 """`polystick reproduce`: the paper's figures and tables, beside what the paper says."""
 
 import json
+import warnings
 from pathlib import Path
 
 import click
@@ -42,6 +43,8 @@ def _run(names, out, full):
         raise click.ClickException(
             "pictures need matplotlib: pip install 'polystick[plot]'"
         ) from None
+    from sklearn.exceptions import ConvergenceWarning
+
     from polystick import paper
 
     matplotlib.use("Agg")
@@ -51,7 +54,9 @@ def _run(names, out, full):
     except OSError as error:
         sentence = f"the folder must be one that can be written to; got {out}: {error.strerror}"
         raise click.BadParameter(sentence, param_hint="--out") from None
-    return paper.reproduce(names, out, full, lambda sentence: click.echo(sentence, err=True))
+    with warnings.catch_warnings():  # runs are as long as the paper's; the page tells how long
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return paper.reproduce(names, out, full, lambda sentence: click.echo(sentence, err=True))
 
 
 def _is_bad(outcome, asked):

@@ -23,9 +23,9 @@ from polystick.commands.options import spelled
 
 __all__ = ["Run", "begin", "finish", "open_run", "started"]
 
-FORMAT = 1
+FORMAT = 2
 _KIND = "polystick run"
-_MAY_CHANGE = {"threads", "draws"}  # when a run goes on
+_MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.pickle"
 

@@ -19,15 +19,20 @@ def show(run, words, rows, as_json):
 
     Example: polystick show run --words 6
     """
-    from polystick.commands import runs, views
+    from polystick.commands import diagnosis, runs, views
 
     opened = runs.open_run(run)
     tables = views.TABLES[opened.kind](opened, words, rows)
     summary = opened.estimator.posterior_.summary()
     if as_json:
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}
-        click.echo(json.dumps({"model": opened.kind, "summary": summary, "tables": plain}))
+        found = diagnosis.diagnosis_of(opened.estimator.posterior_)
+        said = {"model": opened.kind, "summary": summary, **found, "tables": plain}
+        click.echo(json.dumps(said))
         return
     click.echo(summary)
+    trouble = diagnosis.trouble_of(opened.estimator.posterior_)
+    if trouble:
+        click.echo(f"Note: {trouble}", err=True)
     for title, table in tables.items():
         click.echo(f"\n{title}\n{views.text_of(table)}")

@@ -20,7 +20,7 @@ class DynamicMultinomial(DynamicsEstimator):
     step_scale : float
         What a step's standard deviation is about, a priori; it is learned, with correlations.
     inference : Gibbs or None
-        None is two chains.
+        None is four chains, until they have 400 effective draws but for 1000 draws each at the most.
     decomposition, n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialLDS`; the cost of a step grows with the cube of the number of categories.
 
@@ -45,7 +45,7 @@ class DynamicMultinomial(DynamicsEstimator):
     _schedules = (Gibbs,)  # the factors of mean field have an emission to learn
 
     def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
-                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=False,
+                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.dynamics = dynamics
         self.step_scale = step_scale

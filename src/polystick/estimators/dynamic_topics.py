@@ -73,7 +73,7 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
                  word_tree="similar", inference=None, random_state=None, n_jobs=None,
-                 progress=False, checkpoint=None):  # fmt: skip
+                 progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq

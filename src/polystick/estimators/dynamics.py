@@ -38,14 +38,16 @@ class MultinomialLDS(DynamicsEstimator):
     n_categories : int or None
         None is the largest token + 1, or the number of columns.
     inference : Gibbs, MeanField or None
-        None is Gibbs sampling with two chains. Mean field starts from a few sweeps of Gibbs sampling.
+        None is Gibbs sampling with four chains, until they have 400 effective draws but for 1000 draws
+        each at the most. Mean field starts from a few sweeps of Gibbs sampling.
     random_state : int or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
-    progress : bool or callable
-        True shows a bar; a function is called with a `Progress` after each sweep.
+    progress : bool, callable or None
+        True shows a bar, None where a person watches: in a terminal or a notebook. A function is called
+        with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
 
@@ -77,7 +79,7 @@ class MultinomialLDS(DynamicsEstimator):
 
     def __init__(self, n_states=10, *, inputs=None, emission_bias=True, emission_scale=1.0,
                  bias_scale=1.0, decomposition="frequency", n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.inputs = inputs
         self.emission_bias = emission_bias

@@ -25,7 +25,7 @@ class DynamicsEstimator(SequenceEstimator):
     """What the two share; a subclass has `_make_model`, decomposition and `_default`."""
 
     _schedules: tuple[type, ...] = (Gibbs, MeanField)
-    _default = Gibbs(n_draws=200, n_burn=300, n_chains=2, max_bytes=2**28)
+    _default = Gibbs(250, 300, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
 
     def _check_inference(self):
         inference = check_inference(self._default if self.inference is None else self.inference)

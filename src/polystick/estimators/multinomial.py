@@ -54,8 +54,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         kept in `seed_`.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
-    progress : bool or callable
-        True shows a bar; a function is called with a `Progress` after each sweep.
+    progress : bool, callable or None
+        True shows a bar, None where a person watches: in a terminal or a notebook. A function is called
+        with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
 
@@ -81,7 +82,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     """
 
     def __init__(self, *, decomposition="frequency", prior=None, inference=None, random_state=None,
-                 n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.decomposition = decomposition
         self.prior = prior
         self.inference = inference

@@ -23,6 +23,7 @@ _FACTOR = ("linear", "weights", "level", "scale")
 _LEARNED = ("kernel", "level", "scale")
 _NUMBERS_AT_ONCE = 2**22  # held by each thread, several times: new inputs come in blocks
 _STATES = 16  # posterior states that new inputs meet
+UNTIL_DONE = Gibbs(250, 250, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
 
 
 class MultinomialGP(ProcessEstimator):
@@ -57,15 +58,17 @@ class MultinomialGP(ProcessEstimator):
     tolerance : float
         Relative residual of solvers that iterate.
     inference : Gibbs, MeanField or None
-        The schedule with its settings; None is Gibbs sampling with two chains. Gibbs needs whole counts,
-        mean field takes any non-negative weights.
+        The schedule with its settings; None is Gibbs sampling with four chains, until they have 400 effective
+        draws but for 1000 draws each at the most. Gibbs needs whole counts, mean field takes any non-negative
+        weights.
     random_state : int or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
-    progress : bool or callable
-        True shows a bar; a function is called with a `Progress` after each sweep.
+    progress : bool, callable or None
+        True shows a bar, None where a person watches: in a terminal or a notebook. A function is called
+        with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(Z, X, resume=True)`` can go on after a kill.
 
@@ -100,7 +103,7 @@ class MultinomialGP(ProcessEstimator):
 
     def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
                  decomposition="frequency", solver="auto", tolerance=1e-8, inference=None,
-                 random_state=None, n_jobs=None, progress=False, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.learn = learn
@@ -248,7 +251,7 @@ class MultinomialGP(ProcessEstimator):
     def _check_inference(self):
         inference = self.inference
         if inference is None:
-            inference = Gibbs(n_draws=200, n_burn=100, n_chains=2, max_bytes=2**28)
+            inference = UNTIL_DONE
         if not isinstance(check_inference(inference), Gibbs | MeanField):
             raise TypeError(
                 f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}: inputs "

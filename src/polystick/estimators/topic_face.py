@@ -50,7 +50,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return counts
 
     def _default_inference(self):
-        return Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
+        return Gibbs(n_draws=200, n_burn=200, n_chains=3, max_bytes=2**28)
 
     def fit(self, X, y=None, *, resume=False):
         """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.

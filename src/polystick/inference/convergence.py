@@ -37,13 +37,16 @@ class Worst(NamedTuple):
     name: str
 
 
-class Verdict(NamedTuple):
-    """The worst of what was looked at; None where there is nothing to look at."""
+NOTHING = Worst(float("nan"), "")
 
-    rhat: Worst | None
-    ess: Worst | None
-    lag: Worst | None  # sweeps for an independent draw of the slowest split, predicted
-    names: tuple  # what was looked at
+
+class Verdict(NamedTuple):
+    """The worst of what was looked at; NaN where there is nothing to look at."""
+
+    rhat: Worst
+    ess: Worst
+    lag: Worst  # sweeps for an independent draw of the slowest split, predicted
+    names: tuple[str, ...]  # what was looked at
     rhat_limit: float
     min_ess: float
     n_chains: int
@@ -52,15 +55,15 @@ class Verdict(NamedTuple):
 
     @property
     def converged(self):
-        """Whether R-hat and ESS are good enough; what never varies is."""
-        too_high = self.rhat is not None and self.rhat.value > self.rhat_limit
-        return not (too_high or (self.ess is not None and self.ess.value < self.min_ess))
+        """Whether R-hat and ESS are good enough. What never varies is; too few draws are not."""
+        enough = self.n_draws >= FEWEST_DRAWS
+        return enough and not (self.rhat.value > self.rhat_limit or self.ess.value < self.min_ess)
 
     def line(self):
         """Say what was found, good or bad."""
-        if self.rhat is None or self.ess is None:
+        if not self.names:
             return f"R-hat and ESS need draws that vary, at least {FEWEST_DRAWS} of each chain"
-        lag = "" if self.lag is None or self.lag.value < _SLOW else f"; {self._slowness()}"
+        lag = f"; {self._slowness()}" if self.lag.value >= _SLOW else ""
         return (
             f"worst R-hat {self.rhat.value:.3f} ({self.rhat.name}), smallest ESS {self.ess.value:.0f} "
             f"({self.ess.name}), over {', '.join(self.names)}{lag}"
@@ -70,26 +73,28 @@ class Verdict(NamedTuple):
         """Return a sentence about what is wrong and what to do, or None."""
         if self.converged:
             return None
-        said = []
+        return f"the chains have not converged: {'; '.join(self._faults())}; {self._remedy()}"
+
+    def _faults(self):
+        if self.n_draws < FEWEST_DRAWS:
+            yield f"{self.n_draws} draws of each chain are too few to tell"
         if self.rhat.value > self.rhat_limit:
-            said.append(
-                f"R-hat of {self.rhat.name} is {self.rhat.value:.2f}, above {self.rhat_limit:.2f}"
-            )
+            yield f"R-hat of {self.rhat.name} is {self.rhat.value:.2f}, above {self.rhat_limit:.2f}"
         if self.ess.value < self.min_ess:
-            said.append(
-                f"{self.ess.name} has {self.ess.value:.0f} effective draws of {self.min_ess:.0f} wanted"
-            )
-        if self.lag is not None and self.lag.value >= _SLOW:
-            said.append(self._slowness())
-        return f"the chains have not converged: {'; '.join(said)}; {self.advice or self._longer()}"
+            size = f"{self.ess.value:.0f} effective draws of {self.min_ess:.0f} wanted"
+            yield f"{self.ess.name} has {size}"
+        if self.lag.value >= _SLOW:
+            yield self._slowness()
 
     def _slowness(self):
         return f"an independent draw of {self.lag.name} takes about {self.lag.value:.2g} sweeps"
 
-    def _longer(self):
-        needed = self.n_draws * max(2.0, self.min_ess / self.ess.value)
-        size = 10 ** np.floor(np.log10(needed))
-        longer = int(np.ceil(needed / size) * size)
+    def _remedy(self):
+        if self.advice:
+            return self.advice
+        short = np.fmax(2.0, self.min_ess / self.ess.value)  # of NaN: 2
+        size = 10 ** np.floor(np.log10(self.n_draws * short))
+        longer = int(np.ceil(self.n_draws * short / size) * size)
         chains = "" if self.n_chains > 1 else ", n_chains=4"
         return f"run longer, such as Gibbs(n_draws={longer}{chains}), or until done: Gibbs(min_ess=400)"
 
@@ -108,7 +113,7 @@ def look_at(variables):
 def worst_of(found, label):
     """Return the worst R-hat and ESS of name -> Diagnosed; label(name, entry) says what they are of."""
     if not found:
-        return None, None
+        return NOTHING, NOTHING
     high = max(found, key=lambda name: found[name].rhat)
     low = min(found, key=lambda name: found[name].least_ess)
     return (
@@ -125,7 +130,7 @@ def diagnosed_groups(tree):
         for name, variable in _variables(tree, group).items():
             known = group == "watched" or names == "*" or name in names.split()
             if known and variable.dims[:1] == ("chain",):
-                found[str(name)] = variable
+                found.setdefault(str(name), variable)
     return found
 
 
@@ -136,37 +141,37 @@ def verdict_on(tree, min_ess=MIN_ESS):
     rhat, ess = worst_of(found, lambda name, entry: label_of(name, variables[name], entry, 2))
     n_chains, n_draws = variables["log_likelihood"].shape
     limit = tree.attrs.get("rhat_limit", RHAT_LIMIT)
-    rows = _worst_row(tree, n_chains, limit, min_ess)
-    if rows is not None and rhat is not None:
-        rhat = max(rhat, rows, key=lambda worst: worst.value)
+    rhat = _larger(rhat, _worst_row(tree, n_chains, limit, min_ess))
     advice = tree.attrs.get("advice", "")
     names = tuple(found)
     return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, advice)
 
 
+def _larger(one, other):
+    return other if other.value > one.value or np.isnan(one.value) else one
+
+
 def _worst_row(tree, n_chains, limit, min_ess):
     """Return the worst R-hat among rows that have running moments, if it is more than chance allows."""
-    worst = None
+    worst = NOTHING
     for name, variable in _variables(tree, "running").items():
         base, _, what = str(name).rpartition("_")
-        rhat = variable.values.ravel()
-        if what != "rhat" or not np.isfinite(rhat).any():
-            continue
-        entry = int(np.nanargmax(rhat))
-        allowed = limit_of_many(np.isfinite(rhat).sum(), n_chains, limit, min_ess)
-        if rhat[entry] > allowed and (worst is None or rhat[entry] > worst.value):
-            worst = Worst(float(rhat[entry]), label_of(base, variable, entry, 0))
+        if what == "rhat" and not _agree(variable.values, n_chains, limit, min_ess):
+            entry = int(np.nanargmax(variable.values))
+            found = Worst(float(variable.values.ravel()[entry]), label_of(base, variable, entry, 0))
+            worst = _larger(found, worst)
     return worst
 
 
 def rows_agree(rhats, settings, limit):
     """Tell whether no R-hat of the rows, name -> array, is more than chance allows."""
-    for rhat in rhats.values():
-        n_entries = np.isfinite(rhat).sum()
-        allowed = limit_of_many(n_entries, settings.n_chains, limit, settings.min_ess)
-        if n_entries and np.nanmax(rhat) > allowed:
-            return False
-    return True
+    given = settings.n_chains, limit, settings.min_ess
+    return all(_agree(rhat, *given) for rhat in rhats.values())
+
+
+def _agree(rhat, n_chains, limit, min_ess):
+    n_entries = np.isfinite(rhat).sum()
+    return not n_entries or np.nanmax(rhat) <= limit_of_many(n_entries, n_chains, limit, min_ess)
 
 
 def limit_of_many(n_entries, n_chains, limit, min_ess=MIN_ESS):
@@ -181,13 +186,13 @@ def limit_of_many(n_entries, n_chains, limit, min_ess=MIN_ESS):
 
 
 def _lag(tree):
-    slowest = None
+    slowest = NOTHING
     for name, variable in _variables(tree, "watched").items():
-        if str(name).endswith("_lag") and variable.size:
+        base, _, what = str(name).rpartition("_")
+        if what == "lag" and variable.size:
             entry = int(np.nanargmax(variable.values))
-            value = float(variable.values[entry])
-            if slowest is None or value > slowest.value:
-                slowest = Worst(value, label_of(str(name)[:-4], variable, entry, 0))
+            found = Worst(float(variable.values[entry]), label_of(base, variable, entry, 0))
+            slowest = _larger(found, slowest)
     return slowest
 
 

@@ -22,19 +22,25 @@ and, if it wants to:
     has_labels                          -> whether rows speak of things whose labels a chain gives, such as
                                            topics: running moments are then of the likeliest chain
 
-and what `convergence` lists. A shard is a block of rows; its `rows` are their ids, which key their random streams. `ordered_map` maps
-a function over the threads, with results in order.
+and what `convergence` lists. A shard is a block of rows; its `rows` are their ids, which key their random
+streams. `ordered_map` maps a function over the threads, with results in order.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-
 from sklearn.exceptions import ConvergenceWarning
 
 from polystick.inference.checkpoint import fingerprint, open_checkpoint
-from polystick.inference.convergence import MIN_ESS, RHAT_LIMIT, look_at, rows_agree, worst_of
+from polystick.inference.convergence import (
+    MIN_ESS,
+    NOTHING,
+    RHAT_LIMIT,
+    look_at,
+    rows_agree,
+    worst_of,
+)
 from polystick.inference.description import described
 from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
 from polystick.inference.interruption import Interruption, report_interruption
@@ -157,7 +163,7 @@ class _Run:
         self.recorder = Recorder(settings.most_draws, settings.max_bytes)
         self.rows = RowRecorder(len(shards))
         self.watching = Watching(model, shards)
-        self.seen: tuple = (0, None, None)  # draws at the last look, the worst R-hat and ESS then
+        self.seen = (0, NOTHING, NOTHING)  # draws at the last look, the worst R-hat and ESS then
         self.parameters = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
         )
@@ -188,13 +194,13 @@ class _Run:
         if self.seen[0] != n:
             self.seen = (n, *self._look())
         _, rhat, ess = self.seen
-        good = rhat is None or (rhat.value <= self.rhat_limit and ess.value >= settings.min_ess)
-        return good and rows_agree(self._row_rhats(), settings, self.rhat_limit)
+        bad = rhat.value > self.rhat_limit or ess.value < settings.min_ess
+        return not bad and rows_agree(self._row_rhats(), settings, self.rhat_limit)
 
     def progress(self):
         """Say how far a run is that ends when it is done."""
-        _, rhat, ess = self.seen
-        if ess is None:
+        n, rhat, ess = self.seen
+        if not n:
             return None
         return (
             f"ESS {ess.value:.0f} of {self.settings.min_ess}, R-hat {rhat.value:.2f} ({rhat.name})"
@@ -283,6 +289,7 @@ class _Run:
             "identified": "*" if names is None else " ".join(names),
             "rhat_limit": self.rhat_limit,
             "advice": getattr(self.model, "advice", ""),
+            "finished": int(self.finished()),
         }
 
     def _keys(self):

@@ -5,7 +5,6 @@ import time
 import warnings
 from typing import NamedTuple
 
-
 _PATIENCE = 1.0  # seconds that a run may take without a bar, unless one was asked for
 
 

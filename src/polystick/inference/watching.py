@@ -1,5 +1,7 @@
 """What is watched of the rows in each draw: a few quantities that users read, chosen by the model."""
 
+from typing import Any
+
 import numpy as np
 
 from polystick.inference.execution import concatenate
@@ -13,7 +15,7 @@ class Watching:
 
     def __init__(self, model, shards):
         watch = getattr(model, "watch", None)
-        self._watch = None if watch is None else watch(shards)
+        self._watch: Any = None if watch is None else watch(shards)
 
     def take(self, shard, rows, described):
         """Return name -> array of a block of rows."""

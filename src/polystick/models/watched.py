@@ -29,9 +29,8 @@ MOST_OF_A_NODE = 4  # among the slow ones: one category may be rare in each row
 VARIANCE = 4.0  # of psi a priori, about: what a cell without counts leaves open
 N_DOCUMENTS = 128
 MODES = (
-    "chains of topic models often stay in modes of their own, and running longer seldom cures it: tables and "
-    "shares speak of the likeliest chain, scores average over all; see which topics the chains share by "
-    'align(posterior_["topics"].mean(axis=1))'
+    "run longer, unless the chains have found different topics, which is seldom cured (compare them by "
+    "align(posterior_['topics'].mean(axis=1))); tables and shares speak of the likeliest chain, scores of all"
 )
 
 
@@ -49,16 +48,18 @@ class Cells(NamedTuple):
 
 def choose_cells(blocks):
     """Return the cells to watch among those of an iterable of blocks of Cells, by row and node."""
-    slow, spread = [], []
-    for cells in blocks:
-        active = cells.at(cells.trials > 0)
-        slow.append(active.at(_slowest(active)))
-        spread.append(active.at(_evenly(len(active.rows))))
-    slow, spread = (Cells(*map(np.concatenate, zip(*parts))) for parts in (slow, spread))
-    chosen = [slow.at(_slowest(slow)), spread.at(_evenly(len(spread.rows)))]
-    cells = Cells(*map(np.concatenate, zip(*chosen)))
+    parts = []
+    for block in blocks:
+        active = block.at(block.trials > 0)
+        parts.append((active.at(_slowest(active)), active.at(_evenly(len(active.rows)))))
+    slow, spread = (_joined(half) for half in zip(*parts))
+    cells = _joined([slow.at(_slowest(slow)), spread.at(_evenly(len(spread.rows)))])
     _, first = np.unique(np.stack(cells[:2]), axis=1, return_index=True)
     return cells.at(first)
+
+
+def _joined(parts):
+    return Cells(*map(np.concatenate, zip(*parts)))
 
 
 def ragged_cells(rows, splits):
