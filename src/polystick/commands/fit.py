@@ -36,7 +36,7 @@ RUNNING = (
     click.option("--chains", type=_COUNT, help="Independent chains."),
     click.option("--min-ess", type=click.IntRange(min=0), metavar="N",
                  help="Go on until all that is diagnosed has N effective draws in all chains together and an "
-                 "R-hat within its limit; 0: until --draws. [default: 400 for gp and lds, unless --draws is given]"),
+                 "R-hat within its limit; 0: until --draws. [default: 400 for gp and lds without --draws]"),
     click.option("--max-draws", type=_COUNT, metavar="N",
                  help="With --min-ess: stop then in any case. [default: 1000, or ten times --draws]"),
     click.option("--mean-field", is_flag=True, default=None,

@@ -127,7 +127,7 @@ class Gibbs:
     def is_look(self, n_draws):
         """Tell whether so many draws of each chain are looked at: a rule that no clock or thread changes."""
         look = min(self.n_draws, self.most_draws)
-        while look < n_draws:
+        while look < min(n_draws, self.most_draws):
             look = min(max(look + 1, int(_GROWTH * look)), self.most_draws)
         return look == n_draws
 
