@@ -89,7 +89,7 @@ def with_options(*more):
     click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]")
 )
 def topics(**options):
-    """Learn topics of documents, whose shares rise and fall together.
+    """Learn topics of documents, and a law of their shares.
 
     Example: polystick fit topics speeches.jsonl --topics 30 --stop-words --out run
     """
@@ -99,7 +99,7 @@ def topics(**options):
 @fit.command()
 @with_options()
 def multinomial(**options):
-    """Learn which categories rise and fall together from row to row.
+    """Learn the shares of categories, and how they differ from row to row.
 
     Example: polystick fit multinomial species.csv --ignore site --out run
     """
