@@ -453,6 +453,21 @@ def test_usage_errors_have_a_code_of_their_own(arguments):
     assert "Usage" in call(*arguments, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["fit", "gp", "x.csv", "--inputs", "x", "y", "--out", "r"], "--inputs x,y"),
+        (["fit", "gp", "--inputs", "x", "y", "--out", "r", "x.csv"], "--inputs x,y"),
+        (["fit", "multinomial", "x.csv", "--ignore", "a", "b", "--out", "r"], "--ignore a,b"),
+        (["score", "r", "x.csv", "--ignore", "a", "b"], "--ignore a,b"),
+    ],
+)
+def test_columns_separated_by_spaces_are_told(arguments, hint):
+    assert f"separate columns by commas: {hint}" in call(*arguments, code=2).stderr
+    other = ["fit", "gp", "x.csv", "y.csv", "--inputs", "x", "--out", "r"]
+    assert "commas" not in call(*other, code=2).stderr
+
+
 def test_a_traceback_can_be_asked_for(folder):
     result = CliRunner().invoke(main, ["--traceback", "show", str(folder)])
     assert isinstance(result.exception, FileNotFoundError)

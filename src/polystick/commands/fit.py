@@ -22,6 +22,22 @@ class Columns(click.ParamType):
         return list(names)
 
 
+class CommandWithColumns(click.Command):
+    """A command that knows why there is a word too many: columns were separated by spaces."""
+
+    def parse_args(self, ctx, args):
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            if "extra argument" in error.message:
+                for option, first, second in zip(given, given[1:], given[2:]):
+                    if option in ("--inputs", "--ignore") and not second.startswith("-"):
+                        example = f"{option} {first},{second}"
+                        error.message += f"; separate columns by commas: {example}"
+            raise
+
+
 RUNNING = (
     click.option("--out", required=True, metavar="RUN", type=click.Path(file_okay=False),
                  help="Folder for the result, its settings and its checkpoints."),
@@ -39,7 +55,8 @@ RUNNING = (
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
 )  # fmt: skip
 READING = (
-    click.option("--ignore", type=Columns(), metavar="COLUMNS", help="Columns that are no counts."),
+    click.option("--ignore", type=Columns(), metavar="COLUMNS",
+                 help="Columns that are no counts, separated by commas."),
     click.option("--name", metavar="COLUMN",
                  help="The file has a line for each count: the column with the category. Lines that agree "
                  "in all other columns are one row."),
@@ -84,7 +101,7 @@ def with_options(*more):
     return decorate
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]")
 )
@@ -96,7 +113,7 @@ def topics(**options):
     run("topics", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options()
 def multinomial(**options):
     """Learn the shares of categories, and how they differ from row to row.
@@ -106,7 +123,7 @@ def multinomial(**options):
     run("multinomial", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--inputs", required=True, type=Columns(), metavar="COLUMNS",
                  help="Columns with the time or place of each row, separated by commas.")
@@ -119,7 +136,7 @@ def gp(**options):
     run("gp", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--states", type=_COUNT, help="Dimensions of the hidden state. [default: 5]"),
     click.option("--sequence", metavar="COLUMN",
