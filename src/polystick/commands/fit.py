@@ -30,12 +30,19 @@ class CommandWithColumns(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            if "extra argument" in error.message:
-                for option, first, second in zip(given, given[1:], given[2:]):
-                    if option in ("--inputs", "--ignore") and not second.startswith("-"):
-                        example = f"{option} {first},{second}"
-                        error.message += f"; separate columns by commas: {example}"
-            raise
+            hint = _with_commas(given)
+            if hint is None or "extra argument" not in error.message:
+                raise
+            said = f"{error.message}; separate columns by commas: {hint}"
+            raise click.UsageError(said, ctx) from error
+
+
+def _with_commas(words):
+    """Return what was meant by "--inputs x y", or None where nothing like that was said."""
+    for option, first, second in zip(words, words[1:], words[2:]):
+        if option in ("--inputs", "--ignore") and not second.startswith("-"):
+            return f"{option} {first},{second}"
+    return None
 
 
 RUNNING = (

@@ -75,7 +75,7 @@ def refuse_other_index(one, other, name, other_name):
     in another order: then one of the two was sorted or shuffled.
     """
     left, right = (getattr(frame, "index", None) for frame in (one, other))
-    if not hasattr(left, "equals") or not hasattr(right, "equals") or left.equals(right):
+    if not (isinstance(left, pd.Index) and isinstance(right, pd.Index)) or left.equals(right):
         return
     turned = Counter(left) == Counter(right)
     default = pd.RangeIndex(len(left))
@@ -87,8 +87,8 @@ def refuse_other_index(one, other, name, other_name):
     advice = f"use {name}.loc[{other_name}.index]" if can_turn else "select the same rows of both"
     raise ValueError(
         f"{name} and {other_name} must have the same index, for rows belong together by their place; got "
-        f"{labels[place][0]!r} and {labels[place][1]!r} in row {place}; {advice}, or reset_index(drop=True) where "
-        "the order is right"
+        f"{labels[place][0]!r} and {labels[place][1]!r} in row {place}; {advice}, or "
+        "reset_index(drop=True) where the order is right"
     )
 
 
