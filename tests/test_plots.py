@@ -20,7 +20,7 @@ def close():
     plt.close("all")
 
 
-def test_correlation_puts_what_belongs_together_side_by_side():
+def test_correlation_puts_what_is_alike_side_by_side():
     names = list("acbd")
     matrix = pd.DataFrame(np.eye(4), index=names, columns=names)
     for one, other, r in (("a", "b", 0.9), ("c", "d", 0.8), ("a", "c", -0.5)):

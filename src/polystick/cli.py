@@ -68,7 +68,7 @@ def main(traceback):
               help="Folder for the picture.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A part of the speeches and few draws: seconds.")
 def demo(out, quick):
-    """Learn what presidents speak about (bundled data), and which topics go together.
+    """Learn what presidents speak about (bundled data): topics, and correlations of their log shares.
 
     Example: polystick demo --out demo
     """

@@ -1,4 +1,4 @@
-"""The demonstration: what presidents speak about, and which topics go together, in about a minute."""
+"""The demonstration: what presidents speak about, and correlations of the topics, in about a minute."""
 
 import time
 
@@ -7,6 +7,7 @@ import click
 from polystick import CorrelatedTopicModel, Gibbs, datasets
 from polystick.commands import diagnosis, pictures, plot, views
 
+N_TOPICS = 24
 _NEXT = """\
 next:
   polystick reproduce figure1 --quick --out paper     a figure of the paper
@@ -18,7 +19,7 @@ def run(folder, *, quick=False):
     """Fit, print tables, write a picture."""
     plot.pyplot()  # before the work, which would be lost without it
     folder.mkdir(parents=True, exist_ok=True)
-    addresses, n_topics, sweeps = datasets.load_state_of_the_union(), 24, 200
+    addresses, n_topics, sweeps = datasets.load_state_of_the_union(), N_TOPICS, 200
     counts, words = addresses.counts, addresses.words
     if quick:
         counts, words, n_topics, sweeps = counts[::10, :1000], words[:1000], 6, 15
@@ -42,7 +43,8 @@ def _print_tables(model, words):
         click.echo(f"  {share:5.1%}  {' '.join(likeliest)}")
     labels = views.topic_labels(model, words)
     pairs = views.strongest_pairs(model.topic_correlation(), 5, labels)
-    click.echo("\nTopics that go together, and that avoid each other: correlation (90 % interval)")
+    click.echo("\nHighest and lowest correlations of log shares over passages (90 % interval);")
+    click.echo("independent topics would have small ones too, not zero: docs/topics.md")
     for table in pairs.values():
         for r, lower, upper, one, other in table.itertuples(index=False):
             click.echo(f"  {r:+.2f} ({lower:+.2f} to {upper:+.2f})  {one}  |  {other}")
@@ -52,7 +54,7 @@ def _print_tables(model, words):
 def _draw(model, words, folder):
     figure = pictures.graph_of_topics(model, views.topic_labels(model, words))
     _make_room(figure, 0.4)
-    figure.suptitle("State of the Union addresses: topics and which of them go together")
+    figure.suptitle("State of the Union addresses: topics and correlations of their log shares")
     path = folder / "topics.png"
     figure.savefig(path, dpi=120)
     return path

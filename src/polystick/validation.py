@@ -97,8 +97,26 @@ def _read(estimator, X, reset):
         advice = next((text for sign, text in _ADVICE.items() if sign in str(error)), None)
         if advice is None:
             raise
-        said = " ".join(str(error).split("\n\n")[0].split()).rstrip(".")
-        raise ValueError(f"{advice[0]}; got {said!r}; {advice[1]}") from error
+        raise ValueError(f"{advice[0]}; got {what_came(X, error)}; {advice[1]}") from error
+
+
+def what_came(X, error):
+    """Say what was wrong: where a number is not finite, or scikit-learn's first sentence."""
+    said = " ".join(str(error).split("\n\n")[0].split()).rstrip(".")
+    for word in ("NaN", "infinity"):
+        if f"contains {word}" in said:
+            return f"{word} in row {_first_row_not_finite(X)}"
+    return repr(said)
+
+
+def _first_row_not_finite(X):
+    import pandas as pd
+
+    if scipy.sparse.issparse(X):
+        X = scipy.sparse.coo_array(X)
+        return X.coords[0][~np.isfinite(X.data)].min()
+    values = pd.DataFrame(X).to_numpy(np.float64, na_value=np.nan)
+    return int((~np.isfinite(values)).any(axis=1).argmax())
 
 
 _ADVICE = {  # what scikit-learn says -> what must hold, what to try

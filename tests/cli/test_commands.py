@@ -4,7 +4,9 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 import sys
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 from polystick import Posterior
 from polystick.cli import COMMANDS, main
 from polystick.commands.models import read_data
+from polystick.demo import N_TOPICS
 
 COUNTS = np.random.default_rng(0).poisson([6, 4, 2], (12, 3))
 NAMES = ["ash", "beech", "cedar"]
@@ -205,7 +208,8 @@ def test_words_unknown_to_the_fit_are_said(folder, run):
 def test_topics_are_shown(topics):
     text = call("show", topics, "--words", 2).stdout
     assert "topics\ntopic  share  words" in text
-    assert "avoid each other" in text
+    assert "lowest correlations of log shares" in text
+    assert "go together" not in text
     shown = json.loads(call("show", topics, "--json", "--words", 2).stdout)
     assert shown["model"] == "topics"
     table = shown["tables"]["topics"]
@@ -231,7 +235,8 @@ def test_a_process_is_shown_and_scored(folder, process):
 
 def test_a_multinomial_is_shown(run):
     shown = json.loads(call("show", run, "--json", "--rows", 2).stdout)
-    shares = shown["tables"]["shares"]
+    assert list(shown["tables"]) == ["shares, and their spread over rows"]  # and no pairs
+    (shares,) = shown["tables"].values()
     assert [row["category"] for row in shares] == NAMES[:2]
     assert all(row["lower"] <= row["share"] <= row["upper"] for row in shares)
     assert "Gibbs: 2 chains x 4 draws" in shown["summary"]
@@ -241,7 +246,7 @@ def test_a_multinomial_is_shown(run):
     ("fixture", "names"),
     [
         ("topics", ["topic_graph", "topic_sizes", "correlation", "trace"]),
-        ("run", ["correlation", "trace"]),
+        ("run", ["shares", "correlation", "trace"]),
         ("process", ["paths", "trace"]),
     ],
 )
@@ -448,6 +453,21 @@ def test_usage_errors_have_a_code_of_their_own(arguments):
     assert "Usage" in call(*arguments, code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["fit", "gp", "x.csv", "--inputs", "x", "y", "--out", "r"], "--inputs x,y"),
+        (["fit", "gp", "--inputs", "x", "y", "--out", "r", "x.csv"], "--inputs x,y"),
+        (["fit", "multinomial", "x.csv", "--ignore", "a", "b", "--out", "r"], "--ignore a,b"),
+        (["score", "r", "x.csv", "--ignore", "a", "b"], "--ignore a,b"),
+    ],
+)
+def test_columns_separated_by_spaces_are_told(arguments, hint):
+    assert f"separate columns by commas: {hint}" in call(*arguments, code=2).stderr
+    other = ["fit", "gp", "x.csv", "y.csv", "--inputs", "x", "--out", "r"]
+    assert "commas" not in call(*other, code=2).stderr
+
+
 def test_a_traceback_can_be_asked_for(folder):
     result = CliRunner().invoke(main, ["--traceback", "show", str(folder)])
     assert isinstance(result.exception, FileNotFoundError)
@@ -457,6 +477,10 @@ def test_a_traceback_can_be_asked_for(folder):
 def test_demo_prints_tables_and_draws_a_picture(tmp_path):
     result = call("demo", "--quick", "--out", tmp_path / "new")
     assert "449 passages" in result.stdout
-    assert "go together" in result.stdout
+    assert "correlations of log shares over passages" in result.stdout
     assert "next:" in result.stdout
     assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
+    page = " ".join((Path(__file__).parents[2] / "docs" / "index.md").read_text().split())
+    title, picture = result.stdout.split(",")[0], re.search(r"picture: (.*)", result.stdout)[1]
+    for what in (title, f"{N_TOPICS} topics", f"demo/{Path(picture).name}", "log shares"):
+        assert what in page, f"docs/index.md tells of another demo: it has no {what!r}"

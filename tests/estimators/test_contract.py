@@ -256,7 +256,7 @@ def test_bad_levels_and_numbers_of_draws(model, counts):
     with pytest.raises(
         ValueError, match=r"level must be a probability below 1, such as 0\.9; got 90"
     ):
-        model.category_correlation(level=90)
+        model.log_share_correlation(level=90)
     with pytest.raises(ValueError, match="n_draws must be at least 1; got 0"):
         model.summary(n_draws=0)
 

@@ -105,6 +105,112 @@ def test_inputs_and_counts_have_equally_many_rows():
         check_table(Face(), Categories(), PLACES, [[1, 2], [3, 4]], reset=True, whole=True)
 
 
+GAPS = np.array([[1.0, 2.0], [3.0, np.nan]])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.asarray,
+        np.ndarray.tolist,
+        scipy.sparse.csr_array,
+        lambda a: pd.DataFrame(a, columns=["a", "b"]),
+        lambda a: pd.DataFrame(a, columns=["a", "b"]).convert_dtypes(),
+        lambda a: a.astype(object),
+    ],
+)
+def test_nan_is_told_in_our_own_words(kind):
+    with pytest.raises(ValueError, match="must be finite") as counted:
+        Categories().check(kind(GAPS), reset=True, whole=True)
+    assert str(counted.value) == (
+        "counts must be finite; got NaN in row 1; put 0 where nothing was counted, or leave the row out"
+    )
+    if kind is not scipy.sparse.csr_array:
+        with pytest.raises(ValueError, match="must be finite") as put_in:
+            check_inputs(Face(), kind(GAPS), reset=True)
+        assert str(put_in.value) == (
+            "inputs must be finite; got NaN in row 1; leave out rows whose place or time is not known"
+        )
+
+
+TIMES, COUNTS = np.array([[-0.5, 1.0], [0.0, 2.0], [1.5, 2.0]]), np.array([[3, 4], [0, 2], [5, 1]])
+
+
+def table(Z, X, whole=True):
+    return check_table(Face(), Categories(), Z, X, reset=True, whole=whole)
+
+
+@pytest.mark.parametrize(
+    ("Z", "X", "rest"),
+    [
+        (COUNTS, TIMES, "if they are differences"),
+        (COUNTS, TIMES + 1, "round them, or use inference=MeanField"),
+        (COUNTS, [[2001], [2002], [2003]], "add the counts of everything else"),
+        (scipy.sparse.csr_array(COUNTS), TIMES, r"use Z\.toarray"),
+        (pd.DataFrame(COUNTS), pd.DataFrame(TIMES), "if they are differences"),
+    ],
+)
+def test_swapped_inputs_and_counts_are_told(Z, X, rest):
+    order = r"inputs come first and counts second, as in fit\(Z, X\): swap them .*; otherwise "
+    with pytest.raises(ValueError, match=order + rest):
+        table(Z, X)
+
+
+@pytest.mark.parametrize(
+    ("Z", "X"),
+    [
+        (TIMES, COUNTS + 0.5),
+        (TIMES, -COUNTS),
+        (COUNTS, GAPS),
+        (COUNTS, [["a", "b"]] * 3),
+        (COUNTS[:, :1], TIMES),
+    ],
+)
+def test_other_errors_do_not_speak_of_swapping(Z, X):
+    with pytest.raises(ValueError, match="counts must be") as caught:
+        table(Z, X)
+    assert "swap" not in str(caught.value)
+
+
+def frames(left, right):
+    return pd.DataFrame(TIMES, index=left), pd.DataFrame(COUNTS, index=right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (["a", "b", "c"], ["a", "b", "c"]),
+        ([0, 1, 2], ["a", "b", "c"]),  # numbers from 0 name nothing
+        (["a", "b", "c"], [0, 1, 2]),
+        ([0, 1, 2], [4, 7, 9]),
+        ([0, 1, 2], pd.MultiIndex.from_product([["x"], [1, 2, 3]])),
+        ([1.0, 2.0, 3.0], [1, 2, 3]),
+    ],
+)
+def test_rows_of_two_frames_may_be_named_by_one_of_them(left, right):
+    Z, X = frames(left, right)
+    np.testing.assert_array_equal(table(Z, X)[0], TIMES)
+    np.testing.assert_array_equal(table(Z.to_numpy(), X)[1], COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "message"),
+    [
+        (["a", "b", "c"], ["a", "c", "b"], r"got 'b' and 'c' in row 1; use Z\.loc\[X\.index\], or reset"),
+        ([0, 1, 2], [2, 0, 1], r"got 0 and 2 in row 0; use Z\.loc\[X\.index\]"),
+        (["a", "b", "c"], ["a", "b", "d"], "got 'c' and 'd' in row 2; select the same rows of both"),
+        ([5, 6, 7], [6, 7, 8], "got 5 and 6 in row 0; select the same rows of both"),
+        (["a", "a", "b"], ["b", "a", "a"], "got 'a' and 'b' in row 0; select the same rows of both"),
+        (["a", 1, "b"], [1, "a", "b"], r"use Z\.loc"),
+    ],
+)  # fmt: skip
+def test_rows_of_two_frames_must_not_be_named_differently(left, right, message):
+    Z, X = frames(left, right)
+    with pytest.raises(ValueError, match=r"Z and X must have the same index.*" + message):
+        table(Z, X)
+    table(Z.reset_index(drop=True), X.reset_index(drop=True))
+
+
 def test_repeated_inputs_are_merged_whatever_their_order():
     rng = np.random.default_rng(0)
     inputs = rng.integers(0, 3, (40, 2)) / 7.0

@@ -19,12 +19,16 @@ JIT = not numba.config.DISABLE_JIT
 SETTINGS = Gibbs(n_draws=12, n_burn=6, n_chains=2, keep=("probabilities",))
 
 
-def simulated(n, seed=0):
+def simulated_shares(n, seed=0):
     """Two groups of categories: a, b rise together and against c, d."""
     rng = np.random.default_rng(seed)
     level = rng.normal(0, 1.0, size=(n, 1))
     logits = np.hstack([level, level, -level, -level]) + 0.1 * rng.normal(size=(n, 4))
-    pi = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rng
+
+
+def simulated(n, seed=0):
+    pi, rng = simulated_shares(n, seed)
     return pd.DataFrame(rng.multinomial(rng.integers(20, 200, n), pi), columns=list("abcd"))
 
 
@@ -38,17 +42,47 @@ def fitted(request):
 
 
 @pytest.mark.skipif(not JIT, reason="minutes without the compiler")
-def test_finds_who_rises_with_whom(fitted):
-    correlation = fitted.category_correlation(level=0.9)
+def test_log_share_correlation_finds_two_groups_of_common_categories(fitted):
+    correlation = fitted.log_share_correlation(level=0.9)
     assert correlation.lower.loc["a", "b"] > 0.5
     assert correlation.lower.loc["c", "d"] > 0.5
     assert correlation.upper.loc["a", "c"] < -0.5
     assert (correlation.lower <= correlation.mean).all(axis=None)
     assert (correlation.mean <= correlation.upper).all(axis=None)
     np.testing.assert_allclose(np.diag(correlation.mean), 1.0)
+
+
+@pytest.mark.skipif(not JIT, reason="minutes without the compiler")
+def test_summary_has_shares_and_their_spread_and_no_associations(fitted):
     table = fitted.summary()
-    assert dict(table["rises with"]) == {"a": "b", "b": "a", "c": "d", "d": "c"}
+    assert list(table) == ["share", "lower", "upper", "spread", "spread lower", "spread upper"]
     assert table["share"].sum() == pytest.approx(1.0)
+    assert table["share"].is_monotonic_decreasing
+    assert (table["lower"] <= table["share"]).all()
+    assert (table["share"] <= table["upper"]).all()
+    assert (table["spread lower"] <= table["spread"]).all()
+    assert (table["spread"] <= table["spread upper"]).all()
+    pi = simulated_shares(200_000)[0]
+    np.testing.assert_allclose(table["share"].loc[list("abcd")], pi.mean(axis=0), atol=0.03)
+    np.testing.assert_allclose(table["spread"].loc[list("abcd")], pi.std(axis=0), atol=0.03)
+
+
+def test_the_name_that_promised_associations_is_gone():
+    assert not hasattr(CorrelatedMultinomial, "category_correlation")
+
+
+def test_log_share_correlation_is_not_zero_for_independent_categories():
+    """Why the pages warn: this is no measure of association, least of all between rare categories."""
+    rng = np.random.default_rng(0)
+    abundance = np.exp(-0.17 * np.arange(30) + 1.2 * rng.normal(size=(150, 30)))
+    counts = rng.multinomial(120, abundance / abundance.sum(axis=1, keepdims=True))
+    inference = Gibbs(n_draws=100, n_burn=100, n_chains=1) if JIT else MeanField(max_sweeps=20)
+    model = CorrelatedMultinomial(inference=inference, random_state=0).fit(counts)
+    correlation = model.log_share_correlation(level=0.9)
+    rare = np.triu_indices(10, 1)
+    mean, lower, upper = (frame.to_numpy()[20:, 20:][rare] for frame in correlation)
+    assert np.mean((lower > 0) | (upper < 0)) > 0.5  # 0.1 if it were calibrated
+    assert mean.mean() > 0.3
 
 
 @pytest.mark.skipif(not JIT, reason="minutes without the compiler")
@@ -73,7 +107,7 @@ def test_held_out_score_beats_independence(fitted):
 
 @pytest.mark.skipif(not JIT, reason="minutes without the compiler")
 def test_a_wider_level_gives_wider_intervals(fitted):
-    narrow, wide = (fitted.category_correlation(level=level) for level in (0.5, 0.95))
+    narrow, wide = (fitted.log_share_correlation(level=level) for level in (0.5, 0.95))
     off = ~np.eye(4, dtype=bool)
     assert (narrow.lower.to_numpy() > wide.lower.to_numpy())[off].all()
     assert (narrow.upper.to_numpy() < wide.upper.to_numpy())[off].all()
@@ -179,7 +213,7 @@ def test_labels_that_are_not_strings_are_kept():
     pairs = COUNTS.set_axis(pd.MultiIndex.from_product([["x", "y"], [1, 2]]), axis=1)
     model = CorrelatedMultinomial(inference=MeanField(n_draws=10), random_state=0).fit(pairs)
     assert model.categories_[1] == ("x", 2)
-    assert ("y", 1) in model.category_correlation(n_draws=2).mean.index
+    assert ("y", 1) in model.log_share_correlation(n_draws=2).mean.index
 
 
 def test_fits_side_by_side_do_not_disturb_each_other():
@@ -214,7 +248,7 @@ def test_any_decomposition(decomposition):
         decomposition=decomposition, inference=MeanField(n_draws=10), random_state=0
     ).fit(COUNTS)
     assert model.decomposition_.n_categories == 4
-    assert model.category_correlation(n_draws=5).mean.loc["a", "b"] > 0.5
+    assert model.log_share_correlation(n_draws=5).mean.loc["a", "b"] > 0.5
 
 
 def test_names_data():

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+from polystick import Gibbs, MultinomialLDS
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
 from polystick.estimators.sequences import read_sequences
 from polystick.models import sequence_blocks
@@ -233,3 +234,23 @@ def test_totals_to_simulate():
             check_totals(wrong)
     with pytest.raises(ValueError, match="at least one sequence"):
         check_totals([])
+
+
+def test_inputs_and_counts_in_frames_have_the_same_index():
+    days = pd.date_range("2020-01-01", periods=3)
+    inputs = pd.DataFrame({"dose": [0.1, 0.2, 0.3]}, index=days)
+    counts = pd.DataFrame({"a": [1, 2, 3], "b": [3, 2, 1]}, index=days)
+    message = (
+        r"inputs\[0\] and X\[0\] must have the same index.*use inputs\[0\]\.loc\[X\[0\]\.index\]"
+    )
+    read_inputs(inputs, [3], beside=counts)
+    read_inputs(inputs, [3], beside=[[0, 1, 1]])  # tokens have no index
+    for given, beside in ((inputs[::-1], counts), ([inputs[::-1]], [counts])):
+        with pytest.raises(ValueError, match=message):
+            read_inputs(given, [3], beside=beside)
+    model = MultinomialLDS(1, inputs="states", inference=Gibbs(2, 2, n_chains=1), random_state=0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(counts, inputs[::-1])
+    model.fit(counts, inputs)
+    with pytest.raises(ValueError, match=message):
+        model.predict_proba(counts, inputs[::-1])

@@ -22,6 +22,29 @@ class Columns(click.ParamType):
         return list(names)
 
 
+class CommandWithColumns(click.Command):
+    """A command that knows why there is a word too many: columns were separated by spaces."""
+
+    def parse_args(self, ctx, args):
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            hint = _with_commas(given)
+            if hint is None or "extra argument" not in error.message:
+                raise
+            said = f"{error.message}; separate columns by commas: {hint}"
+            raise click.UsageError(said, ctx) from error
+
+
+def _with_commas(words):
+    """Return what was meant by "--inputs x y", or None where nothing like that was said."""
+    for option, first, second in zip(words, words[1:], words[2:]):
+        if option in ("--inputs", "--ignore") and not second.startswith("-"):
+            return f"{option} {first},{second}"
+    return None
+
+
 RUNNING = (
     click.option("--out", required=True, metavar="RUN", type=click.Path(file_okay=False),
                  help="Folder for the result, its settings and its checkpoints."),
@@ -44,7 +67,8 @@ RUNNING = (
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
 )  # fmt: skip
 READING = (
-    click.option("--ignore", type=Columns(), metavar="COLUMNS", help="Columns that are no counts."),
+    click.option("--ignore", type=Columns(), metavar="COLUMNS",
+                 help="Columns that are no counts, separated by commas."),
     click.option("--name", metavar="COLUMN",
                  help="The file has a line for each count: the column with the category. Lines that agree "
                  "in all other columns are one row."),
@@ -89,29 +113,29 @@ def with_options(*more):
     return decorate
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]")
 )
 def topics(**options):
-    """Learn topics of documents, whose shares rise and fall together.
+    """Learn topics of documents, and a law of their shares.
 
     Example: polystick fit topics speeches.jsonl --topics 30 --stop-words --out run
     """
     run("topics", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options()
 def multinomial(**options):
-    """Learn which categories rise and fall together from row to row.
+    """Learn the shares of categories, and how they differ from row to row.
 
     Example: polystick fit multinomial species.csv --ignore site --out run
     """
     run("multinomial", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--inputs", required=True, type=Columns(), metavar="COLUMNS",
                  help="Columns with the time or place of each row, separated by commas.")
@@ -124,7 +148,7 @@ def gp(**options):
     run("gp", **options)
 
 
-@fit.command()
+@fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--states", type=_COUNT, help="Dimensions of the hidden state. [default: 5]"),
     click.option("--sequence", metavar="COLUMN",

@@ -27,13 +27,16 @@ def _topics(run):
     yield "topic_graph", graph_of_topics(model, labels)
     yield "topic_sizes", plots.topic_sizes(model.topic_sizes().rename(index=labels)).figure
     matrix = model.topic_correlation().mean.rename(index=labels, columns=labels)
-    yield "correlation", plots.correlation(matrix, label="correlation of log shares").figure
+    yield "correlation", plots.correlation(matrix).figure
 
 
 def _multinomial(run):
     from polystick import plots
 
-    yield "correlation", plots.correlation(run.estimator.category_correlation().mean).figure
+    model = run.estimator
+    yield "shares", plots.topic_sizes(model.summary(), label="share (%)").figure
+    label = "correlation of log shares\n(not zero for independent categories)"
+    yield "correlation", plots.correlation(model.log_share_correlation().mean, label=label).figure
 
 
 def _gp(run):

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from polystick.commands.fit import READING
+from polystick.commands.fit import READING, CommandWithColumns
 
 _METHODS = click.Choice(["completion", "held-out"])
 
@@ -15,7 +15,7 @@ def _reading(function):
     return function
 
 
-@click.command(short_help="Score counts by a fitted model.")
+@click.command(cls=CommandWithColumns, short_help="Score counts by a fitted model.")
 @click.argument("run", type=click.Path(file_okay=False))
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--method", type=_METHODS, help="For topics: show the model half of each document's words "

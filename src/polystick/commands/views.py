@@ -28,9 +28,10 @@ def topic_labels(estimator, names, n_words=3):
 
 
 def strongest_pairs(correlation, n_pairs, labels):
-    """Return the pairs of the highest and of the lowest correlation, with their intervals.
+    """Return the pairs of the highest and of the lowest correlation of log shares, with their intervals.
 
-    A pair whose interval holds zero is left out.
+    A pair whose interval holds zero is left out. That the others are associated does not follow: see
+    `topic_correlation`.
     """
     first, second = np.triu_indices(len(labels), 1)
     mean, lower, upper = (frame.to_numpy()[first, second] for frame in correlation[:3])
@@ -43,9 +44,10 @@ def strongest_pairs(correlation, n_pairs, labels):
             "other": np.asarray(labels)[second],
         }
     )
-    together = pairs[lower > 0].nlargest(n_pairs, "correlation")
-    apart = pairs[upper < 0].nsmallest(n_pairs, "correlation")
-    return {"go together": together, "avoid each other": apart}
+    return {
+        "highest correlations of log shares": pairs[lower > 0].nlargest(n_pairs, "correlation"),
+        "lowest correlations of log shares": pairs[upper < 0].nsmallest(n_pairs, "correlation"),
+    }
 
 
 def _topics(run, n_words, n_rows):
@@ -55,13 +57,8 @@ def _topics(run, n_words, n_rows):
 
 
 def _multinomial(run, n_words, n_rows):
-    correlation = run.estimator.category_correlation(level=_LEVEL)
-    shares = run.estimator.summary(level=_LEVEL).rename_axis("category").reset_index()
-    columns = ["category", "share", "lower", "upper"]
-    return {
-        "shares": shares[columns].head(n_rows),
-        **strongest_pairs(correlation, n_rows, run.names),
-    }
+    table = run.estimator.summary(level=_LEVEL).rename_axis("category").reset_index()
+    return {"shares, and their spread over rows": table.head(n_rows)}
 
 
 def _gp(run, n_words, n_rows):

@@ -5,16 +5,26 @@ counts have `Categories` of their own. Rows with the same inputs tell of the sam
 counts are added.
 """
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from polystick.validation import LARGEST_COUNT, category_names, check_counts
+from polystick.validation import LARGEST_COUNT, category_names, check_counts, what_came
 
-__all__ = ["Categories", "Merged", "check_inputs", "check_table", "merge", "merge_inputs"]
+__all__ = [
+    "Categories",
+    "Merged",
+    "check_inputs",
+    "check_table",
+    "merge",
+    "merge_inputs",
+    "refuse_other_index",
+]
 
 
 class Merged(NamedTuple):
@@ -38,14 +48,74 @@ class Categories(BaseEstimator):
 
 def check_table(estimator, categories, Z, X, *, reset, whole):
     """Return inputs (n, d) and counts (n, K) of the same rows."""
-    inputs = check_inputs(estimator, Z, reset=reset)
-    counts = categories.check(X, reset=reset, whole=whole)
+    try:
+        inputs = check_inputs(estimator, Z, reset=reset)
+        counts = categories.check(X, reset=reset, whole=whole)
+    except ValueError as error:
+        if not _looks_like_counts(Z) or not _looks_like_inputs(X):
+            raise
+        what, _, advice = str(error).rpartition("; ")
+        raise ValueError(
+            f"{what}; inputs come first and counts second, as in fit(Z, X): swap them if the first are "
+            f"the counts; otherwise {advice}"
+        ) from error
     if len(inputs) != len(counts):
         raise ValueError(
             "Z and X must have equally many rows, inputs and counts of the same; got "
             f"{len(inputs)} inputs and {len(counts)} rows of counts; select the same rows of both"
         )
+    refuse_other_index(Z, X, "Z", "X")
     return inputs, counts
+
+
+def refuse_other_index(one, other, name, other_name):
+    """Raise if two DataFrames of equal length name their rows differently: rows belong together by place.
+
+    A default index (0, 1, 2, ...) names nothing, so it goes with any other, unless that has the same numbers
+    in another order: then one of the two was sorted or shuffled.
+    """
+    left, right = (getattr(frame, "index", None) for frame in (one, other))
+    if not (isinstance(left, pd.Index) and isinstance(right, pd.Index)) or left.equals(right):
+        return
+    turned = Counter(left) == Counter(right)
+    default = pd.RangeIndex(len(left))
+    if not turned and (left.equals(default) or right.equals(default)):
+        return
+    labels = list(zip(left.tolist(), right.tolist()))
+    place = next((i for i, (a, b) in enumerate(labels) if a != b), 0)
+    can_turn = turned and left.is_unique
+    advice = f"use {name}.loc[{other_name}.index]" if can_turn else "select the same rows of both"
+    raise ValueError(
+        f"{name} and {other_name} must have the same index, for rows belong together by their place; got "
+        f"{labels[place][0]!r} and {labels[place][1]!r} in row {place}; {advice}, or "
+        "reset_index(drop=True) where the order is right"
+    )
+
+
+def _looks_like_counts(table):
+    """Whether these are several columns of whole numbers, none negative."""
+    values = _numbers(table)
+    return values is not None and values.shape[1] > 1 and not _has_no_count(values)
+
+
+def _looks_like_inputs(table):
+    """Whether these are numbers that are no counts: one column, negative ones or fractions."""
+    values = _numbers(table)
+    return values is not None and (values.shape[1] == 1 or _has_no_count(values))
+
+
+def _has_no_count(values):
+    return bool(((values < 0) | (values != np.floor(values))).any())
+
+
+def _numbers(table):
+    """Return finite numbers (n, d), or None where there are others."""
+    try:
+        table = table.toarray() if scipy.sparse.issparse(table) else table
+        values = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return values if values.ndim == 2 and np.isfinite(values).all() else None
 
 
 def check_inputs(estimator, Z, *, reset):
@@ -64,8 +134,7 @@ def check_inputs(estimator, Z, *, reset):
         advice = next((text for sign, text in _ADVICE.items() if sign in str(error)), None)
         if advice is None:
             raise
-        said = " ".join(str(error).split("\n\n")[0].split()).rstrip(".")
-        raise ValueError(f"{advice[0]}; got {said!r}; {advice[1]}") from error
+        raise ValueError(f"{advice[0]}; got {what_came(Z, error)}; {advice[1]}") from error
     return np.ascontiguousarray(inputs) + 0.0  # -0 is 0
 
 

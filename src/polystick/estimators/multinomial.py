@@ -34,8 +34,8 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     """Rows of counts over categories that depend on each other.
 
     Each row has its own probabilities; their logits (one for each binary split of the categories) share
-    a Gaussian law with a mean and a covariance, which are learned: categories rise and fall together, and
-    rows with few counts borrow strength from the others.
+    a Gaussian law with a mean and a covariance, which are learned, so that rows with few counts borrow
+    strength from the others.
 
     Parameters
     ----------
@@ -197,8 +197,14 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         values = self.score_samples(X, coefficient=coefficient, n_draws=n_draws)
         return scores.per_count(values, counts)
 
-    def category_correlation(self, *, level=0.9, n_draws=100):
-        """Return posterior correlations of the categories' log probabilities over rows.
+    def log_share_correlation(self, *, level=0.9, n_draws=100):
+        """Return correlations, over rows of the fitted law, of the categories' log shares.
+
+        This describes the law. It is no test of association: for independent categories it is not zero, and
+        among rare ones, whose sticks share all earlier ones, it is mostly positive. In simulated tables
+        of 35 independent categories 71 to 95 % of the 90 % intervals among rare ones excluded zero, and 12 to
+        48 % among common ones. Read the sign of large values between common categories, and nothing
+        between rare ones.
 
         Parameters
         ----------
@@ -216,16 +222,32 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
     def summary(self, *, level=0.9, n_draws=100):
-        """Return a table of the categories: average share, its interval, and who goes with whom."""
-        shares = self._over_draws(n_draws, level, lambda log_pi: np.exp(log_pi).mean(axis=0))
-        share = interval(shares, level, lambda a: pd.Series(a, index=pd.Index(self.categories_)))
-        correlation = self.category_correlation(level=level, n_draws=n_draws).mean.to_numpy()
-        others = correlation - 2 * np.eye(len(correlation))
-        table = pd.DataFrame({"share": share.mean, "lower": share.lower, "upper": share.upper})
-        for name, best in (("rises with", others.argmax(1)), ("falls with", correlation.argmin(1))):
-            table[name] = self.categories_[best]
-            table[f"r ({name.split()[0]})"] = correlation[np.arange(len(best)), best]
-        return table.sort_values("share", ascending=False)
+        """Return a table of the categories, the largest first.
+
+        `share` is the average over rows of the fitted law, between `lower` and `upper`; `spread` is the
+        standard deviation of the share from row to row, between `spread lower` and `spread upper`.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the central intervals.
+        n_draws : int
+            Posterior draws to use.
+        """
+
+        def moments(log_pi):
+            pi = np.exp(log_pi)
+            return pi.mean(axis=0), pi.std(axis=0)
+
+        drawn = self._over_draws(n_draws, level, moments)
+        names = pd.Index(self.categories_)
+        share, spread = (
+            pd.concat(interval(drawn[:, i], level, lambda a: pd.Series(a, index=names)), axis=1)
+            for i in (0, 1)
+        )
+        share.columns = ["share", "lower", "upper"]
+        spread.columns = ["spread", "spread lower", "spread upper"]
+        return share.join(spread).sort_values("share", ascending=False)
 
     def _weights(self, log_weights):
         """Normalise within each draw of the parameters: a row must not choose among them.

@@ -61,7 +61,7 @@ class SequenceEstimator(BaseEstimator):
             self.n_inputs_ = 0
             if inputs is not None:
                 self._refuse_inputs()
-                read = read._replace(inputs=read_inputs(inputs, read.lengths))
+                read = read._replace(inputs=read_inputs(inputs, read.lengths, beside=X))
                 self.n_inputs_ = read.inputs[0].shape[1]
             self.read_, self.categories_ = read, read.categories
             self.n_features_in_ = len(read.categories)
@@ -301,7 +301,7 @@ class SequenceEstimator(BaseEstimator):
         check_running(self.n_jobs, self.progress, self.checkpoint)
         known = {"n_categories": self.n_features_in_, "categories": self.categories_}
         read = read_sequences(X, **known)
-        return read._replace(inputs=self._read_inputs(inputs, read.lengths))
+        return read._replace(inputs=self._read_inputs(inputs, read.lengths, beside=X))
 
     def _read_again(self, X, inputs) -> Read:
         """Return what came in, or the sequences of the fit."""
@@ -312,7 +312,7 @@ class SequenceEstimator(BaseEstimator):
             raise ValueError("inputs must come with their X; got inputs without; see new_inputs")
         return self.read_
 
-    def _read_inputs(self, inputs, lengths, name="inputs"):
+    def _read_inputs(self, inputs, lengths, name="inputs", beside=None):
         if inputs is None:
             if self.n_inputs_:
                 raise ValueError(
@@ -322,7 +322,7 @@ class SequenceEstimator(BaseEstimator):
         self._refuse_inputs(name)
         if not self.n_inputs_:
             raise ValueError(f"{name} must not be given, for the fit had none; fit with inputs")
-        return read_inputs(inputs, lengths, width=self.n_inputs_, name=name)
+        return read_inputs(inputs, lengths, width=self.n_inputs_, name=name, beside=beside)
 
     def _refuse_inputs(self, name="inputs"):
         if not self._takes_inputs:

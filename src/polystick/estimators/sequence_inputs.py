@@ -2,17 +2,19 @@
 
 import numpy as np
 
-from polystick.estimators.sequences import as_array
+from polystick.estimators.inputs import refuse_other_index
+from polystick.estimators.sequences import as_array, as_list
 from polystick.validation import check_integer
 
 __all__ = ["check_n_seen", "check_totals", "read_inputs"]
 
 
-def read_inputs(inputs, lengths, *, width=None, name="inputs"):
+def read_inputs(inputs, lengths, *, width=None, name="inputs", beside=None):
     """Return a list of (steps, m), one for each sequence.
 
     lengths : (n,) steps of the sequences
     width   : m of the fit, or None
+    beside  : the sequences that they come with, as they came, or None
     """
     inputs = _input_list(inputs, len(lengths), name)
     if len(inputs) != len(lengths):
@@ -33,6 +35,9 @@ def read_inputs(inputs, lengths, *, width=None, name="inputs"):
             raise ValueError(
                 f"{name} must have {m} columns, {seen}; those of sequence {i} have {table.shape[1]}"
             )
+    if beside is not None:
+        for i, (given, sequence) in enumerate(zip(inputs, as_list(beside))):
+            refuse_other_index(given, sequence, f"{name}[{i}]", f"X[{i}]")
     return tables
 
 

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from polystick.validation import LARGEST_COUNT, category_names
 
-__all__ = ["Read", "as_array", "read_sequences"]
+__all__ = ["Read", "as_array", "as_list", "read_sequences"]
 
 _ENCODE = "number words first, as np.unique(words, return_inverse=True) does"
 
@@ -56,7 +56,7 @@ def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
     categories   : the names seen in fit, or None
     shortest     : the least number of steps
     """
-    given = _as_list(X)
+    given = as_list(X)
     if not given:
         raise ValueError("X must have at least one sequence; got an empty list")
     sequences = [_read_one(sequence, i) for i, sequence in enumerate(given)]
@@ -74,7 +74,7 @@ def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
 # one or many
 
 
-def _as_list(X):
+def as_list(X):
     """Return a list of sequences, each still as it came."""
     if isinstance(X, str | bytes | dict | set | frozenset):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Which topics go together, for topic models that know."""
+"""Correlations of the log shares of topics, for topic models that have them."""
 
 from typing import Any
 
@@ -19,7 +19,12 @@ class TopicCorrelation:
     n_topics: Any
 
     def topic_correlation(self, *, level=0.9, n_draws=100):
-        """Return posterior correlations of the topics' log shares over documents.
+        """Return correlations, over documents of the fitted law, of the topics' log shares.
+
+        This describes the law. It is no test of association: for independent topics it is not zero, a little
+        below among large topics and above among small ones. In simulated corpora with 16 independent topics
+        the 90 % intervals excluded zero for 23 to 72 % of the pairs of large topics and for 36 to 98 % of
+        those of small ones, but no correlation was beyond 0.45.
 
         Parameters
         ----------

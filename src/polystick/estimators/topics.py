@@ -25,7 +25,7 @@ def _takes_streams(estimator):
 
 
 class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
-    """Topics of documents, whose shares rise and fall together.
+    """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
     have a Gaussian law over documents, with a mean and a covariance that are learned.

@@ -1,4 +1,4 @@
-"""Which topics go together (figure 2, left), found from the data."""
+"""Correlations of the topics' log shares (figure 2, left), found from the data."""
 
 from typing import NamedTuple
 
@@ -108,7 +108,7 @@ def correlation_picture(found, corpus):
         f"Correlations over documents of the log shares of {len(order)} of {len(found.shares)} topics of "
         f"SB-CTM on {corpus.name}, alike ones side by side; a and b, the most positively and the most "
         "negatively correlated pair among topics of at least half the average size. Columns are in the "
-        "order of the rows."
+        "order of the rows. Of independent topics, too, they would not be zero."
     )
     title = f"Correlations of topics, {corpus.name}"
     return Picture("topics_correlation", title, caption, figure, _table(found, order, labels))
@@ -120,7 +120,7 @@ def _told(letter, pair, found, corpus):
 
 
 def _alike(correlation):
-    """Return an order in which topics that go together are side by side."""
+    """Return an order in which topics with like correlations are side by side."""
     distance = np.clip(1 - correlation, 0, None)
     np.fill_diagonal(distance, 0.0)
     condensed = squareform((distance + distance.T) / 2, checks=False)

@@ -20,8 +20,8 @@ from polystick.plots.style import (
 __all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
 
 
-def correlation(matrix, ax=None, cluster=True, label="correlation of log probabilities"):
-    """Draw a correlation matrix (a DataFrame) as a heat map, with what belongs together side by side.
+def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"):
+    """Draw a correlation matrix (a DataFrame) as a heat map, with what is alike side by side.
 
     Parameters
     ----------
@@ -105,13 +105,14 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     return ax
 
 
-def topic_sizes(table, ax=None):
-    """Draw the share of each topic as a dot with its interval, the largest on top.
+def topic_sizes(table, ax=None, label="share of tokens (%)"):
+    """Draw the share of each topic (or category) as a dot with its interval, the largest on top.
 
     Parameters
     ----------
     table : DataFrame with the columns share, lower and upper; its index names the topics
     ax : matplotlib axes or None
+    label : str, what the shares are of
 
     Returns
     -------
@@ -136,7 +137,7 @@ def topic_sizes(table, ax=None):
     ax.plot(100 * share, places, "o", color=POSITIVE, markersize=4)
     size, step = fit_labels(0.9 * size_in_points(ax)[1] / len(rows))
     ax.set_yticks(places[::-step], rows.index[::-step].astype(str), fontsize=size)
-    ax.set(xlabel="share of tokens (%)", xlim=(0, None), ylim=(-0.7, len(rows) - 0.3))
+    ax.set(xlabel=label, xlim=(0, None), ylim=(-0.7, len(rows) - 0.3))
     ax.grid(axis="x", alpha=0.3)
     return ax
 
