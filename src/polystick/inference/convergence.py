@@ -2,9 +2,9 @@
 
 What a model may tell, besides what Gibbs sampling asks of it:
 
-    identified      names whose draws mean the same in each chain: these are diagnosed; by default all
-    rhat_limit      what R-hat may be; by default 1.01
-    advice          what to do if it is more, where running longer is no cure
+    identified      -> names whose draws mean the same in each chain: these are diagnosed; by default all
+    rhat_limit      -> what R-hat may be; by default 1.01
+    advice          -> what to do if it is more, where running longer is not all
     watch(shards)   -> what to look at in the rows, chosen from the data, with
         axes                                    name -> word -> numbers of what each quantity is about
         take(shard, rows, described)            -> name -> array, taken of a block's rows in each draw
