@@ -278,7 +278,7 @@ class DirichletTopics:
 
     def watch(self, shards):
         """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards, self.n_topics)
+        return watched.ShareWatch.of(shards)
 
 
 def draw_shares(alpha, counts, ids, bits):

@@ -190,9 +190,8 @@ def _total(counts):
     return int(total) if total.is_integer() else total
 
 
-_FIXED = {"min_ess": 0, "max_draws": None}
-_TOPICS = {"draws": 200, "burn": 200, "chains": 3, **_FIXED}
-_ROWS = {"draws": 1000, "burn": 500, "chains": 4, **_FIXED}
+_ROWS = {"draws": 1000, "burn": 500, "chains": 4, "min_ess": 0, "max_draws": None}
+_TOPICS = {"draws": 200, "burn": 200, "chains": 3, "min_ess": 400, "max_draws": 500}
 _DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 1000}
 MODELS = {
     "topics": Model(_make_topics, _read_counts, {**_TOPICS, "topics": 20}, "document"),

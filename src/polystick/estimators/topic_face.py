@@ -50,7 +50,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return counts
 
     def _default_inference(self):
-        return Gibbs(n_draws=200, n_burn=200, n_chains=3, max_bytes=2**28)
+        return Gibbs(200, 200, n_chains=3, max_bytes=2**28, min_ess=400, max_draws=500)
 
     def fit(self, X, y=None, *, resume=False):
         """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.
@@ -309,7 +309,11 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return table.sort_values("share", ascending=False)
 
     def topic_sizes(self, *, level=0.9):
-        """Return the share of each topic in the tokens, with a central interval, largest first."""
+        """Return the share of each topic in the tokens, with a central interval, largest first.
+
+        The interval is that of the likeliest chain and too narrow: sizes move slowly, hundreds of draws are
+        worth a few, and convergence is not judged by them. Compare ``posterior_["share"]`` between chains.
+        """
         check_is_fitted(self)
         check_level(level)
         found = interval(self._share, level, pd.Series)

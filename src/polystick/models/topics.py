@@ -350,7 +350,7 @@ class CorrelatedTopics(VariationalTopics):
 
     def watch(self, shards):
         """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards, self.n_topics)
+        return watched.ShareWatch.of(shards)
 
 
 def shares(tokens):

@@ -169,17 +169,19 @@ def _first_leaves(children):
 
 @dataclass(frozen=True)
 class ShareWatch:
-    """What needs no labels of topics: their sizes in order, and how alike documents are."""
+    """What needs no labels of topics: how alike documents are, by the topics that they share.
+
+    Sizes of topics are left out: they are slow by nature, and differ by little.
+    """
 
     documents: np.ndarray  # in the order of the blocks, an even number
-    n_topics: int
 
     @classmethod
-    def of(cls, shards, n_topics):
+    def of(cls, shards):
         """Choose documents evenly spaced among those of the blocks."""
         ids = np.concatenate([shard.rows for shard in shards])
         chosen = np.linspace(0, len(ids) - 1, min(len(ids), N_DOCUMENTS) // 2 * 2).astype(int)
-        return cls(ids[chosen], n_topics)
+        return cls(ids[chosen])
 
     @cached_property
     def _wanted(self):
@@ -188,17 +190,14 @@ class ShareWatch:
     @property
     def axes(self):
         pairs = self.documents.astype(int).reshape(-1, 2)
-        return {
-            "sizes": {"rank": range(1, self.n_topics + 1)},
-            "similarity": {"document": pairs[:, 0].tolist(), "and": pairs[:, 1].tolist()},
-        }
+        return {"similarity": {"document": pairs[:, 0].tolist(), "and": pairs[:, 1].tolist()}}
 
     def take(self, shard, rows, described):
         return {"proportions": described["proportions"][picked(shard.rows, self._wanted)]}
 
     def tell(self, parameters, described, taken):
         one, other = taken["proportions"][0::2], taken["proportions"][1::2]
-        return {"sizes": -np.sort(-described["share"]), "similarity": (one * other).sum(axis=1)}
+        return {"similarity": (one * other).sum(axis=1)}
 
     def lags(self, told):
         return {}
