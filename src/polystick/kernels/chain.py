@@ -26,6 +26,7 @@ from polystick.kernels import kernel
 from polystick.kernels.products import (
     add_product_in_place,
     add_transposed_in_place,
+    copy,
     mirror_in_place,
     multiply,
     padded,
@@ -195,7 +196,8 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * factor_in_place(factor[s], excess)
         _shrink(factor[s], excess, n)
-        x[:] = message[s]
+        for i in range(d):
+            x[i] = message[s, i]
         solve_half(factor[s], x)
         log_integral += _half_square(x)
         solve_other_half(factor[s], x)
@@ -216,7 +218,7 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
 def begin_in_place(start, spread, m, g, product, n):
     """Turn (g, M) of w_1 = start + spread u into the message and the factor of u; return the log."""
     d = g.shape[0]
-    n[:] = m
+    copy(m, n)
     mirror_in_place(n)
     x, excess = np.empty(d), np.empty(d)
     multiply(n, start, x)
@@ -229,7 +231,8 @@ def begin_in_place(start, spread, m, g, product, n):
     m[:] = 0.0
     sandwich_in_place(m, spread, n, product)
     log_integral -= 0.5 * factor_in_place(m, excess)
-    x[:] = g
+    for i in range(d):
+        x[i] = g[i]
     solve_half(m, x)
     return log_integral + _half_square(x)
 
@@ -258,7 +261,8 @@ def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
             multiply(spread, x, y)
             for i in range(d):
                 x[i] = start[i] + y[i]
-        states[s] = x
+        for i in range(d):
+            states[s, i] = x[i]
 
 
 @kernel
@@ -273,17 +277,17 @@ def moments_forward(dynamics, spread, factor, cov, cross):
     for s in range(n_steps):
         _invert_precision(factor[s], product, given_past)
         if s == 0:
-            gain[:] = spread
+            copy(spread, gain)
             transpose_in_place(gain)
             cov[0] = 0.0
             sandwich_in_place(cov[0], gain, given_past, product)
         else:
             gain[:] = 0.0
             add_product_in_place(gain, dynamics, given_past, False)
-            cov[s] = given_past
+            copy(given_past, cov[s])
             sandwich_in_place(cov[s], gain, cov[s - 1], product)
             transpose_in_place(product)
-            cross[s - 1] = product
+            copy(product, cross[s - 1])
         mirror_in_place(cov[s])
 
 

@@ -31,8 +31,9 @@ def _padded(k):
 @kernel
 def _factor_row(precision, linear, kappa, omega, factor, x):
     """Write L' into factor (k, k) and L^-1 h into x (k,); return log|J|."""
-    factor[:] = precision
     for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            factor[i, j] = precision[i, j]
         factor[i, i] += omega[i]
         x[i] = linear[i] + kappa[i]
     linalg.cholesky_in_place(factor)
@@ -195,7 +196,8 @@ def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
     sticks, roots, xs, matrix = np.empty(k, np.intp), np.empty(k), np.empty(k), np.empty((k, k))
     for row in range(n):
         f = psi[row]
-        f[:] = mean
+        for p in range(k):
+            f[p] = mean[p]
         for p in range(k):
             linalg.add_multiple_in_place(f[p:k], noise[row, p], root[p, p:k])
         count = _list_active(omega[row], sticks, roots)

@@ -165,7 +165,8 @@ def _move_location(counts, n_tokens, precision, mean, location, variance, hessia
     _multiply(precision, trial, pull)
     promise = _find_step(counts, n_tokens, precision, p, pull, step, hessian)
     if math.isnan(promise):
-        location[:] = promise
+        for t in range(p.shape[0]):
+            location[t] = promise
         return promise
     _multiply(precision, step, bend)
     linear, curvature = _dot(counts, step) - _dot(pull, step), _dot(step, bend)
@@ -176,7 +177,8 @@ def _move_location(counts, n_tokens, precision, mean, location, variance, hessia
         growth = _softmax(trial, variance, p) - log_sum
         gain = rate * linear - n_tokens * growth - 0.5 * rate * rate * curvature
         if gain >= LEAST_GAIN * rate * promise:
-            location[:] = trial
+            for t in range(p.shape[0]):
+                location[t] = trial[t]
             return promise
         rate *= 0.5
     return 0.0
@@ -221,7 +223,8 @@ def _move_variance(n_tokens, precision, location, variance, work):
             trial[t] = variance[t] * math.exp(min(rate * weight[t], LARGEST_STEP))
         gain = _scale_terms(n_tokens, precision, location, trial, p) - before
         if gain >= LEAST_GAIN * rate * promise:
-            variance[:] = trial
+            for t in range(p.shape[0]):
+                variance[t] = trial[t]
             return promise
         rate *= 0.5
     return 0.0

@@ -129,7 +129,8 @@ def _pass_linear_in_place(linear, transition, root, system, work):
         passed[j] = 0.0
         for p in range(m):
             passed[j] += transition[p, j] * linear[p] - system[p, m + j] * part[p]
-    linear[:] = passed
+    for j in range(m):
+        linear[j] = passed[j]
 
 
 @kernel
@@ -143,7 +144,9 @@ def _pass_back(transition, root, kappa, omega, system):
         _see_in_place(message, linear, kappa[s], omega[s])
         _load(message, transition[s], root[s], below)
         log_det += 2.0 * math.log(_absorb_in_place(below, system[s]))
-        message[1:] = below[:, m:]
+        for i in range(m):
+            for j in range(m + 1):
+                message[i + 1, j] = below[i, m + j]
         _pass_linear_in_place(linear, transition[s], root[s], system[s], work)
     return log_det
 
@@ -193,7 +196,8 @@ def draw_rows(transition, root, kappa, omega, noise, white):
                     w[i] -= system[s, i, m + j] * past[j]
             _solve_in_place(system[s], w)
             _step(transition[s], root[s], past, w, state)
-            past[:] = state
+            for i in range(m):
+                past[i] = state[i]
 
 
 @kernel
@@ -208,7 +212,8 @@ def run_rows(transition, root, white, states):
         past[:] = 0.0
         for s in range(white.shape[1]):
             _step(transition[s], root[s], past, white[row, s], states[row, s])
-            past[:] = states[row, s]
+            for i in range(m):
+                past[i] = states[row, s, i]
 
 
 # ---- moments
@@ -284,7 +289,8 @@ def moment_rows(transition, root, kappa, omega, step, past, innovation, mean, va
         _smooth(transition, root, system, means, covs)
         for target in range(step.shape[0]):
             s = step[target]
-            weight[:] = past[target]
+            for i in range(m):
+                weight[i] = past[target, i]
             first, second = 0.0, 0.0
             if s < n_steps:
                 _weigh(system[s], innovation[target], part, weight)

@@ -96,7 +96,8 @@ def _weigh(particles, cells, t, emission, bias, psi, top, total, log_weights):
     n_counts = 0
     for c in range(offsets[t], offsets[t + 1]):
         k = categories[c]
-        psi[0, :] = bias[k]
+        for i in range(n):
+            psi[0, i] = bias[k]
         _add_row_in_place(psi[0], emission[k], particles)
         for i in range(n):
             log_weights[i] += counts[c] * psi[0, i]
@@ -108,7 +109,8 @@ def _weigh(particles, cells, t, emission, bias, psi, top, total, log_weights):
     for first in range(0, n_categories, BLOCK):
         size = min(BLOCK, n_categories - first)
         for k in range(size):
-            psi[k, :] = bias[first + k]
+            for i in range(n):
+                psi[k, i] = bias[first + k]
             _add_row_in_place(psi[k], emission[first + k], particles)
         _add_exponentials_in_place(psi[:size], top, total)
     for i in range(n):
@@ -278,7 +280,9 @@ def filter_sequences(key, rows, starts, cells, law, emission, bias, predicted, v
         s0, s1 = open_stream(key, rows[i])
         s0, s1 = _start(start, spread, n, after[i], s0, s1)
         for t in range(starts[i], starts[i + 1]):
-            predicted[t] = after[i]
+            for p in range(d):
+                for j in range(n):
+                    predicted[t, p, j] = after[i, p, j]
             _weigh(predicted[t], cells, t, emission, bias, psi, top, total, log_weights)
             highest = _sum_weights(log_weights, sums)
             values[t] = highest + math.log(sums[n - 1] / n)

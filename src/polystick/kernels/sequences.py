@@ -70,14 +70,17 @@ def filter_forward(
     for i in range(starts.shape[0] - 1):
         for s in range(starts[i], starts[i + 1]):
             if s == starts[i]:
-                mean[:] = start
-                root[:] = spread
+                products.copy(spread, root)
+                for p in range(d):
+                    mean[p] = start[p]
             else:
                 _predict(dynamics, bias[s], mean, root)
-            means[0, s] = mean
+            for p in range(d):
+                means[0, s, p] = mean[p]
             _square(root, covs[0, s])
             log_integral[s] = _update(linear[s], precision[s], mean, root)
-            means[1, s] = mean
+            for p in range(d):
+                means[1, s, p] = mean[p]
             _square(root, covs[1, s])
 
 

@@ -76,7 +76,8 @@ def _predict(dynamics, bias, particles, means):
     whole = d - d % 4
     for p in range(d):
         row = means[p]
-        row[:] = bias[p]
+        for i in range(n):
+            row[i] = bias[p]
         for q in range(0, whole, 4):
             c0, c1 = dynamics[p, q], dynamics[p, q + 1]
             c2, c3 = dynamics[p, q + 2], dynamics[p, q + 3]
@@ -125,6 +126,14 @@ def _normalise_in_place(log_weights, weights):
         weights[i] *= scale
         log_weights[i] -= log_sum
     return log_sum, total * total / squares
+
+
+@kernel
+def _level(weights, log_weights):
+    """Give all particles the same weight."""
+    share, log_share = 1.0 / weights.shape[0], -math.log(weights.shape[0])
+    for i in range(weights.shape[0]):
+        weights[i], log_weights[i] = share, log_share
 
 
 @kernel
@@ -242,8 +251,7 @@ def _filter_sequence(key, row, place, law, splits, emission, known, outputs, roo
     s0, s1 = open_stream(key, row)
     bits, s0, s1 = next_bits(s0, s1)
     r0, r1 = open_stream(bits, row)  # for what is shown, so that to show more changes no value
-    weights[:] = 1.0 / n
-    log_weights[:] = -math.log(n)
+    _level(weights, log_weights)
     means[:] = 0.0
     centre[:] = 0.0
     for t in range(first, end):
@@ -271,9 +279,10 @@ def _filter_sequence(key, row, place, law, splits, emission, known, outputs, roo
             u, s0, s1 = uniform(s0, s1)
             _choose(weights, u, chosen)
             _take(particles, chosen, means)
-            particles[:] = means
-            weights[:] = 1.0 / n
-            log_weights[:] = -math.log(n)
+            for p in range(centre.shape[0]):
+                for j in range(n):
+                    particles[p, j] = means[p, j]
+            _level(weights, log_weights)
             worth = float(n)
     if first == end:
         s0, s1 = _scatter(means, particles, s0, s1)
