@@ -12,6 +12,13 @@ import numba
 
 __all__ = ["kernel"]
 
+_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # for functions passed as arguments, of which there are none
+    "forceinline": False,  # unless said, or a kernel takes it over from whoever calls it first
+}
+
 
 @functools.cache
 def _warn_about_cache(reason, remedy):
@@ -27,7 +34,7 @@ def kernel(function=None, **options):
     """Compile a function: no GIL, IEEE division, cached where the disk allows it."""
     if function is None:
         return functools.partial(kernel, **options)
-    compile_ = functools.partial(numba.njit, nogil=True, error_model="numpy", **options)
+    compile_ = functools.partial(numba.njit, **{**_OPTIONS, **options})
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return compile_(function)
     try:

@@ -69,7 +69,7 @@ def factor_in_place(m, excess):
     return log_det + math.log(squares)
 
 
-@kernel
+@kernel(inline="always")
 def _invert_in_place(m):
     """Write L^-1 below the diagonal of m, which holds L' above it."""
     d = m.shape[0]
@@ -94,7 +94,7 @@ def _invert_in_place(m):
             m[i, j] *= scale
 
 
-@kernel
+@kernel(inline="always")
 def _shrink(m, excess, n):
     """Write N = I - B^-1 into n, given the factor in m and its excess."""
     d = m.shape[0]
@@ -165,7 +165,7 @@ def whiten_potentials(root, linear, precision, white_linear, white_precision):
             sandwich_in_place(white_precision[s], root, precision[s], product)
 
 
-@kernel
+@kernel(inline="always")
 def _any(a):
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -177,7 +177,7 @@ def _any(a):
 # ---- back
 
 
-@kernel
+@kernel(inline="always")
 def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     """Turn potentials into messages; return the log of the integral of the chain times them.
 
@@ -240,7 +240,7 @@ def begin_in_place(start, spread, m, g, product, n):
 # ---- forward
 
 
-@kernel
+@kernel(inline="always")
 def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
     """Write the whitened states, an affine function of the noise; zeros give the mean.
 
@@ -265,7 +265,7 @@ def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
             states[s, i] = x[i]
 
 
-@kernel
+@kernel(inline="always")
 def moments_forward(dynamics, spread, factor, cov, cross):
     """Write the whitened covariances, in sums of squares throughout.
 
@@ -291,7 +291,7 @@ def moments_forward(dynamics, spread, factor, cov, cross):
         mirror_in_place(cov[s])
 
 
-@kernel
+@kernel(inline="always")
 def _invert_precision(m, half, inverse):
     """Write B^-1 into inverse, given the factor in m; half is scratch."""
     d = m.shape[0]

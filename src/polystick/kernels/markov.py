@@ -27,7 +27,7 @@ from polystick.kernels import kernel
 # ---- back
 
 
-@kernel
+@kernel(inline="always")
 def _reflect_in_place(block, first, column):
     """Turn what is below row `first` of a column to zero by a reflection of the rows of block."""
     n_rows, n_columns = block.shape
@@ -53,7 +53,7 @@ def _reflect_in_place(block, first, column):
         block[i, column] = 0.0
 
 
-@kernel
+@kernel(inline="always")
 def _see_in_place(message, linear, kappa, omega):
     """Take the potential of a step into the message, whose first row is free, and make T triangular."""
     m = linear.shape[0]
@@ -67,7 +67,7 @@ def _see_in_place(message, linear, kappa, omega):
         _reflect_in_place(message, column, column)
 
 
-@kernel
+@kernel(inline="always")
 def _load(message, transition, root, below):
     """Write [T root | T transition | z] into below."""
     m = root.shape[0]
@@ -83,7 +83,7 @@ def _load(message, transition, root, below):
                 below[i, m + j] += t * transition[p, j]
 
 
-@kernel
+@kernel(inline="always")
 def _absorb_in_place(below, system):
     """Reflect [I | 0 | 0] over [T root | T transition | z] to [U | V | y] over [0 | T | z]; return |U|.
 
@@ -112,7 +112,7 @@ def _absorb_in_place(below, system):
     return product
 
 
-@kernel
+@kernel(inline="always")
 def _pass_linear_in_place(linear, transition, root, system, work):
     """Pass the linear term back through a step and add its part to y."""
     m = linear.shape[0]
@@ -154,7 +154,7 @@ def _pass_back(transition, root, kappa, omega, system):
 # ---- forward
 
 
-@kernel
+@kernel(inline="always")
 def _solve_in_place(system, x):
     """Replace x by U^-1 x."""
     for i in range(x.shape[0] - 1, -1, -1):
@@ -219,7 +219,7 @@ def run_rows(transition, root, white, states):
 # ---- moments
 
 
-@kernel
+@kernel(inline="always")
 def _reduce(transition, root, system, mover, spread):
     """Write the law of a state given the past, x_s = mover x_{s-1} + spread (y + noise)."""
     m = root.shape[0]
@@ -236,7 +236,7 @@ def _reduce(transition, root, system, mover, spread):
                 mover[i, j] -= spread[i, p] * system[p, m + j]
 
 
-@kernel
+@kernel(inline="always")
 def _carry(mover, spread, cov, product, out):
     """Write mover cov mover' + spread spread' into out; product is scratch."""
     m = cov.shape[0]
@@ -254,7 +254,7 @@ def _carry(mover, spread, cov, product, out):
             out[j, i] = total
 
 
-@kernel
+@kernel(inline="always")
 def _smooth(transition, root, system, mean, cov):
     """Write the moments of the states before each step: mean (M + 1, m), cov (M + 1, m, m)."""
     n_steps, m = root.shape[:2]
@@ -305,7 +305,7 @@ def moment_rows(transition, root, kappa, omega, step, past, innovation, mean, va
             variance[row, target] = second
 
 
-@kernel
+@kernel(inline="always")
 def _weigh(system, innovation, part, weight):
     """Write U^-T innovation into part; subtract V' part from weight."""
     m = part.shape[0]

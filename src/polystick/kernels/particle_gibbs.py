@@ -32,7 +32,7 @@ EXPONENT = np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12 = (1.0 / math.factorial(i) for i in range(2, 13))
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def exp_below(x):
     """Return exp(x) for x <= 0, to 1e-15, without branches; below LOWEST it is that of LOWEST.
 
@@ -72,7 +72,7 @@ def _add_row_in_place(row, coefficients, x):
             row[i] += c0 * x[p, i]
 
 
-@kernel
+@kernel(inline="always")
 def _add_exponentials_in_place(psi, top, total):
     """Carry sums of exponentials, total relative to top (N,) each, on over the rows of psi."""
     n = top.shape[0]
@@ -196,7 +196,7 @@ def _scatter(means, ancestors, particles, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _weigh_ancestors(log_weights, means, state, out):
     """Write log weights of the particles as ancestors of a state (D,)."""
     for i in range(out.shape[0]):
@@ -207,7 +207,7 @@ def _weigh_ancestors(log_weights, means, state, out):
             out[i] -= 0.5 * gap * gap
 
 
-@kernel
+@kernel(inline="always")
 def _trace_back(j, history, ancestors, log_weights, states):
     """Write the path that ends in particle j over the one before; return its log likelihood."""
     value = 0.0

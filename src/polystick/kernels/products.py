@@ -88,7 +88,7 @@ def mirror_in_place(a):
 # ---- tiles
 
 
-@kernel
+@kernel(inline="always")
 def padded(a):
     """Return a (D, D) with zeros around it, so that rows and columns are whole vectors."""
     d = a.shape[0]
@@ -120,7 +120,7 @@ def _multiply_tiles(a, b, out, d, upper):
             store(out, (i + 3) * width + j, x3)
 
 
-@kernel
+@kernel(inline="always")
 def sandwich_tiles_in_place(out, tiles):
     """Add a' n a to the upper triangle of out (D, D), for n symmetric.
 

@@ -84,7 +84,7 @@ def filter_forward(
             _square(root, covs[1, s])
 
 
-@kernel
+@kernel(inline="always")
 def _predict(dynamics, bias, mean, root):
     """Turn the mean and a root of the covariance of a state into those of the next."""
     d = mean.shape[0]
@@ -102,7 +102,7 @@ def _predict(dynamics, bias, mean, root):
             root[i, j] = square[j, i] if j <= i else 0.0
 
 
-@kernel
+@kernel(inline="always")
 def _update(linear, precision, mean, root):
     """Condition w = mean + root u, u ~ N(0, I), on a potential; return the log of its integral."""
     d = mean.shape[0]

@@ -34,7 +34,7 @@ GUIDED_FROM = 1.0
 # ---- a step's sticks
 
 
-@kernel
+@kernel(inline="always")
 def _gather_sticks(t, splits, emission, known, sticks):
     """Write the active sticks of step t; return their number, or 0 if none has trials."""
     starts, nodes, successes, trials = splits
@@ -51,7 +51,7 @@ def _gather_sticks(t, splits, emission, known, sticks):
     return starts[t + 1] - first if seen else 0
 
 
-@kernel
+@kernel(inline="always")
 def _turn_in_place(n_sticks, sticks, start, spread):
     """Turn sticks of w = start + spread u into sticks of u."""
     rows, offsets = sticks[0], sticks[1]
@@ -110,7 +110,7 @@ def _leave_start_in_place(start, spread, particles):
 # ---- weights
 
 
-@kernel
+@kernel(inline="always")
 def _normalise_in_place(log_weights, weights):
     """Write the weights, of sum 1, and their logarithms; return log of the sum and their worth."""
     top, total, squares = -math.inf, 0.0, 0.0
@@ -175,7 +175,7 @@ def _dot(x, y):
     return ((t0 + t4) + (t2 + t6)) + ((t1 + t5) + (t3 + t7))
 
 
-@kernel
+@kernel(inline="always")
 def _moments(particles, weights, mean, cov, scratch):
     """Write the mean and the covariance of weighted particles; scratch is (2, D, N)."""
     centred, weighted = scratch[0], scratch[1]
@@ -193,7 +193,7 @@ def _moments(particles, weights, mean, cov, scratch):
 # ---- the filter
 
 
-@kernel
+@kernel(inline="always")
 def _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, s1):
     """Draw the particles of a step and weigh them; return the stream."""
     pair, (linear, factor, omega, psi, product) = scratch
@@ -208,7 +208,7 @@ def _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, 
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _show_predicted(means, weights, ancestors, out, s0, s1):
     """Draw out (D, M) of a step before it is seen."""
     u, s0, s1 = uniform(s0, s1)
@@ -226,7 +226,7 @@ def _show_current(particles, weights, ancestors, out, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _scratch(starts, d, n):
     """Return room for particles, for weights, for the expansion and for the sticks of a step."""
     widest = 0

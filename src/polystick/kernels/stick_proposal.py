@@ -46,7 +46,7 @@ def _log_posterior(n_sticks, sticks, centre, state):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _expand(n_sticks, sticks, state, gradient, precision, omega):
     """Write the gradient of the log likelihood, and minus its second derivatives (upper triangle)."""
     rows, offsets, successes, trials = sticks
@@ -158,7 +158,7 @@ def guide(means, linear, factor, log_det, particles, log_weights, scratch, s0, s
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _defend_in_place(means, factor, y, noise, particles, s0, s1):
     """Draw the share DEFENSIVE of the particles from N(its mean, I) instead, spread evenly.
 
@@ -180,7 +180,7 @@ def _defend_in_place(means, factor, y, noise, particles, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _add_ratios_in_place(means, noise, particles, level, log_weights):
     """Add -log(exp(level + (|particle - mean|^2 - |noise|^2) / 2) + DEFENSIVE) to log_weights."""
     d, n = means.shape
@@ -241,7 +241,7 @@ def weigh_in_place(n_sticks, sticks, particles, log_weights, psi, product):
             n_factors = 0
 
 
-@kernel
+@kernel(inline="always")
 def _multiply_row(row, offset, particles, psi):
     """Write row' w + offset of each particle into psi."""
     d, n = particles.shape
