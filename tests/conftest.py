@@ -1,27 +1,8 @@
 """What every test starts from."""
 
-import hashlib
 import signal
-from pathlib import Path
 
 import pytest
-
-KERNELS = Path(__file__).parents[1] / "src" / "polystick" / "kernels"
-
-
-def pytest_configure(config):
-    """Forget compiled kernels when any kernel or table changed: Numba looks at a kernel's own file only."""
-    if hasattr(config, "workerinput"):  # xdist: the controller did it
-        return
-    sources = sorted([*KERNELS.glob("*.py"), *KERNELS.glob("*.npz")])
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    cache = KERNELS / "__pycache__"
-    stamp = cache / "kernels.sha256"
-    if not stamp.exists() or stamp.read_text() != digest:
-        for path in [*cache.glob("*.nbi"), *cache.glob("*.nbc")]:
-            path.unlink()
-        cache.mkdir(exist_ok=True)
-        stamp.write_text(digest)
 
 
 @pytest.fixture(autouse=True)

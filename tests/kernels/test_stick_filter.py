@@ -35,7 +35,8 @@ def problem(rng, n_dims=2, n_sticks=5, n_steps=7, most=1, n_known=1):
     widths[3:4] = 0
     nodes = np.concatenate([np.sort(rng.permutation(n_sticks)[:width]) for width in widths])
     trials = rng.integers(1, most + 1, len(nodes))
-    splits = np.append(0, np.cumsum(widths)), nodes, rng.binomial(trials, 0.6), trials
+    counts = rng.binomial(trials, 0.6).astype(float), trials.astype(float)  # as the library has them
+    splits = np.append(0, np.cumsum(widths)), nodes, *counts
     return (
         law,
         splits,
@@ -143,8 +144,8 @@ KNOWN = np.array([[1.0], [1.0], [0.5], [1.0], [-1.0], [1.0]])
 SPLITS = (
     np.array([0, 1, 4, 4, 7, 9, 12]),
     np.array([0, 0, 1, 2, 0, 1, 2, 0, 1, 0, 1, 2]),
-    np.array([1, 210, 220, 30, 0, 0, 1, 480, 2, 0, 1, 1]),
-    np.array([1, 500, 290, 70, 1, 1, 1, 500, 20, 2, 2, 1]),
+    np.array([1.0, 210, 220, 30, 0, 0, 1, 480, 2, 0, 1, 1]),
+    np.array([1.0, 500, 290, 70, 1, 1, 1, 500, 20, 2, 2, 1]),
 )
 GIVEN = LAW, SPLITS, EMISSION, KNOWN
 

@@ -243,7 +243,7 @@ def _dot(x, i, y, j):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _share_unknown(i, count, weights, share):
     """Share a cell whose word no topic knows by the weights alone; return its log-likelihood."""
     total = 0.0

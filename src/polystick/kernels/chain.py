@@ -26,6 +26,7 @@ from polystick.kernels import kernel
 from polystick.kernels.products import (
     add_product_in_place,
     add_transposed_in_place,
+    copy,
     mirror_in_place,
     multiply,
     padded,
@@ -68,7 +69,7 @@ def factor_in_place(m, excess):
     return log_det + math.log(squares)
 
 
-@kernel
+@kernel(inline="always")
 def _invert_in_place(m):
     """Write L^-1 below the diagonal of m, which holds L' above it."""
     d = m.shape[0]
@@ -93,7 +94,7 @@ def _invert_in_place(m):
             m[i, j] *= scale
 
 
-@kernel
+@kernel(inline="always")
 def _shrink(m, excess, n):
     """Write N = I - B^-1 into n, given the factor in m and its excess."""
     d = m.shape[0]
@@ -164,7 +165,7 @@ def whiten_potentials(root, linear, precision, white_linear, white_precision):
             sandwich_in_place(white_precision[s], root, precision[s], product)
 
 
-@kernel
+@kernel(inline="always")
 def _any(a):
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -176,7 +177,7 @@ def _any(a):
 # ---- back
 
 
-@kernel
+@kernel(inline="always")
 def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     """Turn potentials into messages; return the log of the integral of the chain times them.
 
@@ -195,7 +196,8 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * factor_in_place(factor[s], excess)
         _shrink(factor[s], excess, n)
-        x[:] = message[s]
+        for i in range(d):
+            x[i] = message[s, i]
         solve_half(factor[s], x)
         log_integral += _half_square(x)
         solve_other_half(factor[s], x)
@@ -216,7 +218,7 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
 def begin_in_place(start, spread, m, g, product, n):
     """Turn (g, M) of w_1 = start + spread u into the message and the factor of u; return the log."""
     d = g.shape[0]
-    n[:] = m
+    copy(m, n)
     mirror_in_place(n)
     x, excess = np.empty(d), np.empty(d)
     multiply(n, start, x)
@@ -229,7 +231,8 @@ def begin_in_place(start, spread, m, g, product, n):
     m[:] = 0.0
     sandwich_in_place(m, spread, n, product)
     log_integral -= 0.5 * factor_in_place(m, excess)
-    x[:] = g
+    for i in range(d):
+        x[i] = g[i]
     solve_half(m, x)
     return log_integral + _half_square(x)
 
@@ -237,7 +240,7 @@ def begin_in_place(start, spread, m, g, product, n):
 # ---- forward
 
 
-@kernel
+@kernel(inline="always")
 def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
     """Write the whitened states, an affine function of the noise; zeros give the mean.
 
@@ -258,10 +261,11 @@ def draw_forward(dynamics, bias, start, spread, factor, message, noise, states):
             multiply(spread, x, y)
             for i in range(d):
                 x[i] = start[i] + y[i]
-        states[s] = x
+        for i in range(d):
+            states[s, i] = x[i]
 
 
-@kernel
+@kernel(inline="always")
 def moments_forward(dynamics, spread, factor, cov, cross):
     """Write the whitened covariances, in sums of squares throughout.
 
@@ -273,21 +277,21 @@ def moments_forward(dynamics, spread, factor, cov, cross):
     for s in range(n_steps):
         _invert_precision(factor[s], product, given_past)
         if s == 0:
-            gain[:] = spread
+            copy(spread, gain)
             transpose_in_place(gain)
             cov[0] = 0.0
             sandwich_in_place(cov[0], gain, given_past, product)
         else:
             gain[:] = 0.0
             add_product_in_place(gain, dynamics, given_past, False)
-            cov[s] = given_past
+            copy(given_past, cov[s])
             sandwich_in_place(cov[s], gain, cov[s - 1], product)
             transpose_in_place(product)
-            cross[s - 1] = product
+            copy(product, cross[s - 1])
         mirror_in_place(cov[s])
 
 
-@kernel
+@kernel(inline="always")
 def _invert_precision(m, half, inverse):
     """Write B^-1 into inverse, given the factor in m; half is scratch."""
     d = m.shape[0]

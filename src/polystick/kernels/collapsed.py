@@ -83,7 +83,7 @@ def _pick(u, sums, n_topics):
     return min(t, n_topics - 1), total  # rounding may lead past the last topic
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def _move(t, step, here, totals, prior, spread, rate, weight):
     """Add a token to topic t of the document at hand, or take it away: step = 1 or -1."""
     here[t] += np.float32(step)
@@ -92,14 +92,14 @@ def _move(t, step, here, totals, prior, spread, rate, weight):
     weight[t] = (here[t] + prior[t]) * rate[t]
 
 
-@kernel
+@kernel(inline="always")
 def _start_sweep(alpha, totals, spread, prior, rate):
     """Write alpha and 1 / (totals + spread) as float32."""
     for t in range(alpha.shape[0]):
         prior[t], rate[t] = alpha[t], 1.0 / (totals[t] + spread)
 
 
-@kernel
+@kernel(inline="always")
 def _start_document(first, stop, assignments, prior, rate, here, weight):
     """Count the document's topics into here (Tp,) and set weight = (here + prior) rate."""
     for t in range(here.shape[0]):

@@ -40,7 +40,7 @@ def _sum_from_top(level, coefficients, features, left_out, m, psi):
     return top, total
 
 
-@kernel
+@kernel(inline="always")
 def _take_out_in_place(level, coefficients, features, k, old, anchor, total, psi):
     """Leave in total the sum of the categories other than k, relative to the anchor."""
     for m in range(old.shape[0]):
@@ -50,7 +50,7 @@ def _take_out_in_place(level, coefficients, features, k, old, anchor, total, psi
         total[m] = rest
 
 
-@kernel
+@kernel(inline="always")
 def _put_in_in_place(level, now, anchor, rest):
     """Add a category to the sum of the others."""
     for m in range(now.shape[0]):

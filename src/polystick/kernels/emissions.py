@@ -117,7 +117,7 @@ def pull_back(starts, nodes, kappa, omega, rows, row_products, known, linear, pr
         constant[s] = _condition(g, packed, known[s], linear[s], precision[s])
 
 
-@kernel
+@kernel(inline="always")
 def _condition(g, packed, v, linear, precision):
     """Write h = g_z - S_zv v and J = S_zz of a quadratic in [z; v]; return what is left of it."""
     d, width = linear.shape[0], g.shape[0]

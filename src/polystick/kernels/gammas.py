@@ -50,7 +50,7 @@ MANTISSA = np.int32(23)
 BIAS = np.int32(127)
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def _gamma_from(d, c, s0, s1):
     """Draw Gamma(d + 1/3) with c = 1 / sqrt(9 d), d >= 2/3."""
     while True:
@@ -67,7 +67,7 @@ def _gamma_from(d, c, s0, s1):
             return d * v, s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def gamma(shape, s0, s1):
     """Draw Gamma(shape) for any shape > 0; a draw that underflows is the smallest normal number."""
     if shape >= 1.0:
@@ -122,7 +122,7 @@ def _series(a, x):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _solve(a, y):
     """Return x <= 1 of x (1 + a R(x))^(1/a) = y, by Newton's method on logarithms."""
     x = y
@@ -135,7 +135,7 @@ def _solve(a, y):
     return x
 
 
-@kernel
+@kernel(inline="always")
 def fit_inverse(a, coefficients):
     """Write the coefficients, the highest first, of p with x = y p(y) for x <= 1 under Gamma(a).
 
@@ -157,7 +157,7 @@ def fit_inverse(a, coefficients):
         coefficients[j] = values[n - 1 - j]
 
 
-@kernel
+@kernel(inline="always")
 def _gamma_beyond_one(a, s0, s1):
     """Draw Gamma(a), a <= 1, given that it is above 1: x^(a - 1) exp(-x) is below exp(-x)."""
     while True:
@@ -190,7 +190,7 @@ def _invert_row(u, log2_c, slope, polynomial, topics, i):
         topics[i, t] = p * y
 
 
-@kernel
+@kernel(inline="always")
 def _draw_entry(count, concentration, inverted, s0, s1):
     """Draw Gamma(count + concentration), given that it is above 1 if an inverted entry has no count."""
     shape = count + concentration

@@ -19,7 +19,7 @@ from polystick.kernels import kernel, lanes, linalg, simd
 from polystick.kernels.simd import WIDTH
 
 
-@kernel
+@kernel(inline="always")
 def _padded(k):
     """Return the rows of the panels that hold a matrix (k, k) and a right-hand side."""
     return -(-(k + 1) // lanes.PANEL) * lanes.PANEL
@@ -31,8 +31,9 @@ def _padded(k):
 @kernel
 def _factor_row(precision, linear, kappa, omega, factor, x):
     """Write L' into factor (k, k) and L^-1 h into x (k,); return log|J|."""
-    factor[:] = precision
     for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            factor[i, j] = precision[i, j]
         factor[i, i] += omega[i]
         x[i] = linear[i] + kappa[i]
     linalg.cholesky_in_place(factor)
@@ -114,7 +115,7 @@ def moment_rows_scalar(precision, linear, kappa, omega, mean, variance, cov_sum,
     linalg.mirror_in_place(cov_sum)
 
 
-@kernel
+@kernel(inline="always")
 def _collect_group(cov, stride, n_lanes, variance, cov_sum):
     """Add the lanes of cov to cov_sum, in the order of the rows, and write their diagonals."""
     for i in range(cov_sum.shape[0]):
@@ -195,7 +196,8 @@ def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
     sticks, roots, xs, matrix = np.empty(k, np.intp), np.empty(k), np.empty(k), np.empty((k, k))
     for row in range(n):
         f = psi[row]
-        f[:] = mean
+        for p in range(k):
+            f[p] = mean[p]
         for p in range(k):
             linalg.add_multiple_in_place(f[p:k], noise[row, p], root[p, p:k])
         count = _list_active(omega[row], sticks, roots)
@@ -211,7 +213,7 @@ def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
         _correct_in_place(f, cov, kappa[row], active, s, x)
 
 
-@kernel
+@kernel(inline="always")
 def _draw_prior_group(mean, root, noise, start, psi, x, y):
     """Write draws of N(mean, C) into the rows start .. start + WIDTH - 1 of psi."""
     n, k = psi.shape
@@ -224,7 +226,7 @@ def _draw_prior_group(mean, root, noise, start, psi, x, y):
         lanes.get(y, lane, psi[start + lane])
 
 
-@kernel
+@kernel(inline="always")
 def _put_system(cov, kappa, noise, f, active, s, size, b, stride, lane):
     """Set one lane of b to B and its row `size` to the residual; past the active sticks S = 0."""
     count = active.shape[0]

@@ -61,7 +61,7 @@ def _condition(predicted, lookup, table, filtered, t):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _filter(first, stop, lookups, table, initial, transition, filtered):
     """Filter one sequence; return the log likelihood."""
     size = initial.shape[0]
@@ -90,7 +90,7 @@ def _pick(u, sums):
     return state
 
 
-@kernel
+@kernel(inline="always")
 def _draw_back(first, stop, filtered, into, states, s0, s1):
     """Draw the states of one sequence from the last to the first; into is transition'."""
     size = into.shape[0]

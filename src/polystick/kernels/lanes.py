@@ -14,12 +14,12 @@ from polystick.kernels.simd import WIDTH, div, fma, fnma, load, mul, splat, sqrt
 PANEL = 4
 
 
-@kernel
+@kernel(inline="always")
 def _reciprocal_sqrt(x):
     return div(splat(1.0), sqrt(x))
 
 
-@kernel
+@kernel(inline="always")
 def _factor_tile_in_place(a, i, j, stride):
     """Finish the columns j, j + 1 of the rows i .. i + 3."""
     x, y = j * stride, (j + 1) * stride
@@ -50,7 +50,7 @@ def _factor_tile_in_place(a, i, j, stride):
     store(a, r3 + j1, mul(fnma(a3, v, b3), w))
 
 
-@kernel
+@kernel(inline="always")
 def _factor_corner_in_place(a, i, stride):
     """Finish the triangle of the rows and columns i .. i + 3."""
     r0 = i * stride
@@ -84,7 +84,7 @@ def _factor_corner_in_place(a, i, stride):
     store(a, r3 + i + 3, a33)
 
 
-@kernel
+@kernel(inline="always")
 def factor_in_place(a, n_rows, stride):
     """Overwrite lower triangles with Cholesky factors, whose diagonals are left as reciprocals.
 
@@ -114,7 +114,7 @@ def solve_upper_in_place(a, x, k, stride):
         store(x, 0, mul(load(x, 0), load(a, 0)))
 
 
-@kernel
+@kernel(inline="always")
 def _invert_tile_in_place(a, inverse, i, j, stride):
     """Finish the columns j .. j + 3 of the rows i, i + 1 of the inverse."""
     r0, r1 = i * stride, (i + 1) * stride
@@ -154,7 +154,7 @@ def _invert_tile_in_place(a, inverse, i, j, stride):
     store(inverse, m1 + 3, mul(fnma(v, a3, b3), w))
 
 
-@kernel
+@kernel(inline="always")
 def invert_factor(a, inverse, k, stride):
     """Write L^-1 into the lower triangle of inverse; above it are zeros that its tiles rely on.
 
@@ -168,7 +168,7 @@ def invert_factor(a, inverse, k, stride):
             _invert_tile_in_place(a, inverse, i, j, stride)
 
 
-@kernel
+@kernel(inline="always")
 def _gram_tile(inverse, cov, i, j, k, stride):
     """Write the columns j .. j + 3 of the rows i, i + 1 of J^-1."""
     a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = splat(0.0)
@@ -196,7 +196,7 @@ def _gram_tile(inverse, cov, i, j, k, stride):
     store(cov, m1 + 3, b3)
 
 
-@kernel
+@kernel(inline="always")
 def gram_of_inverse(inverse, cov, k, stride):
     """Write J^-1 into the lower triangle of cov, given L^-1 with zeros above its diagonal."""
     for i in range(0, k, 2):
@@ -204,7 +204,7 @@ def gram_of_inverse(inverse, cov, k, stride):
             _gram_tile(inverse, cov, i, j, k, stride)
 
 
-@kernel
+@kernel(inline="always")
 def add_transposed_product_in_place(y, u, x):
     """Add u' x to y, where u (k, k) is an ordinary upper triangular matrix, common to the lanes."""
     for p in range(u.shape[0]):
@@ -213,7 +213,7 @@ def add_transposed_product_in_place(y, u, x):
             store(y, i, fma(splat(u[p, i]), xp, load(y, i)))
 
 
-@kernel
+@kernel(inline="always")
 def log_det(a, lane, k, stride):
     """Return log|J| of one lane; one logarithm serves eight pivots, which is far from overflow."""
     total, product = 0.0, 1.0

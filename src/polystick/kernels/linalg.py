@@ -49,7 +49,7 @@ def solve_upper_in_place(factor, x):
         x[i] = total / factor[i, i]
 
 
-@kernel
+@kernel(inline="always")
 def invert_factor(factor, inverse):
     """Write L^-1 into the lower triangle of inverse (k, k)."""
     for i in range(factor.shape[0]):
@@ -62,7 +62,7 @@ def invert_factor(factor, inverse):
             row[j] /= factor[i, i]
 
 
-@kernel
+@kernel(inline="always")
 def gram_of_inverse(inverse, cov):
     """Write J^-1 into the lower triangle of cov (k, k), given L^-1 in that of inverse."""
     k = inverse.shape[0]

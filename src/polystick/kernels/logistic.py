@@ -30,7 +30,7 @@ LARGEST_STEP = 50.0  # of log variance
 LEAST_GAIN = 1e-4  # of what the slope promises (Armijo)
 
 
-@kernel
+@kernel(inline="always")
 def log_sum_of_others(psi, row, site):
     """Return log sum of exp(psi[row, j]) over j != site."""
     top = -math.inf
@@ -44,7 +44,7 @@ def log_sum_of_others(psi, row, site):
     return top + math.log(total)
 
 
-@kernel
+@kernel(inline="always")
 def _look_right(precision, mean, psi, row, pull, after):
     """Prepare the scan: what each site gets from the sites to its right, before they move.
 
@@ -136,7 +136,7 @@ def _dot(x, y):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _find_step(counts, n_tokens, precision, p, pull, step, hessian):
     """Write Newton's step; return the gain that the gradient promises, NaN where there is no step."""
     for t in range(p.shape[0]):
@@ -151,7 +151,7 @@ def _find_step(counts, n_tokens, precision, p, pull, step, hessian):
     return promise
 
 
-@kernel
+@kernel(inline="always")
 def _move_location(counts, n_tokens, precision, mean, location, variance, hessian, work):
     """Make one Newton step of the location, halved until the bound gains; return the slope's promise.
 
@@ -165,7 +165,8 @@ def _move_location(counts, n_tokens, precision, mean, location, variance, hessia
     _multiply(precision, trial, pull)
     promise = _find_step(counts, n_tokens, precision, p, pull, step, hessian)
     if math.isnan(promise):
-        location[:] = promise
+        for t in range(p.shape[0]):
+            location[t] = promise
         return promise
     _multiply(precision, step, bend)
     linear, curvature = _dot(counts, step) - _dot(pull, step), _dot(step, bend)
@@ -176,7 +177,8 @@ def _move_location(counts, n_tokens, precision, mean, location, variance, hessia
         growth = _softmax(trial, variance, p) - log_sum
         gain = rate * linear - n_tokens * growth - 0.5 * rate * rate * curvature
         if gain >= LEAST_GAIN * rate * promise:
-            location[:] = trial
+            for t in range(p.shape[0]):
+                location[t] = trial[t]
             return promise
         rate *= 0.5
     return 0.0
@@ -191,7 +193,7 @@ def _scale_terms(n_tokens, precision, location, variance, p):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _move_variance(n_tokens, precision, location, variance, work):
     """Make one Newton step of log variance, halved until the bound gains; return the slope's promise.
 
@@ -221,7 +223,8 @@ def _move_variance(n_tokens, precision, location, variance, work):
             trial[t] = variance[t] * math.exp(min(rate * weight[t], LARGEST_STEP))
         gain = _scale_terms(n_tokens, precision, location, trial, p) - before
         if gain >= LEAST_GAIN * rate * promise:
-            variance[:] = trial
+            for t in range(p.shape[0]):
+                variance[t] = trial[t]
             return promise
         rate *= 0.5
     return 0.0

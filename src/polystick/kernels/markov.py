@@ -27,7 +27,7 @@ from polystick.kernels import kernel
 # ---- back
 
 
-@kernel
+@kernel(inline="always")
 def _reflect_in_place(block, first, column):
     """Turn what is below row `first` of a column to zero by a reflection of the rows of block."""
     n_rows, n_columns = block.shape
@@ -53,7 +53,7 @@ def _reflect_in_place(block, first, column):
         block[i, column] = 0.0
 
 
-@kernel
+@kernel(inline="always")
 def _see_in_place(message, linear, kappa, omega):
     """Take the potential of a step into the message, whose first row is free, and make T triangular."""
     m = linear.shape[0]
@@ -67,7 +67,7 @@ def _see_in_place(message, linear, kappa, omega):
         _reflect_in_place(message, column, column)
 
 
-@kernel
+@kernel(inline="always")
 def _load(message, transition, root, below):
     """Write [T root | T transition | z] into below."""
     m = root.shape[0]
@@ -83,7 +83,7 @@ def _load(message, transition, root, below):
                 below[i, m + j] += t * transition[p, j]
 
 
-@kernel
+@kernel(inline="always")
 def _absorb_in_place(below, system):
     """Reflect [I | 0 | 0] over [T root | T transition | z] to [U | V | y] over [0 | T | z]; return |U|.
 
@@ -112,7 +112,7 @@ def _absorb_in_place(below, system):
     return product
 
 
-@kernel
+@kernel(inline="always")
 def _pass_linear_in_place(linear, transition, root, system, work):
     """Pass the linear term back through a step and add its part to y."""
     m = linear.shape[0]
@@ -129,7 +129,8 @@ def _pass_linear_in_place(linear, transition, root, system, work):
         passed[j] = 0.0
         for p in range(m):
             passed[j] += transition[p, j] * linear[p] - system[p, m + j] * part[p]
-    linear[:] = passed
+    for j in range(m):
+        linear[j] = passed[j]
 
 
 @kernel
@@ -143,7 +144,9 @@ def _pass_back(transition, root, kappa, omega, system):
         _see_in_place(message, linear, kappa[s], omega[s])
         _load(message, transition[s], root[s], below)
         log_det += 2.0 * math.log(_absorb_in_place(below, system[s]))
-        message[1:] = below[:, m:]
+        for i in range(m):
+            for j in range(m + 1):
+                message[i + 1, j] = below[i, m + j]
         _pass_linear_in_place(linear, transition[s], root[s], system[s], work)
     return log_det
 
@@ -151,7 +154,7 @@ def _pass_back(transition, root, kappa, omega, system):
 # ---- forward
 
 
-@kernel
+@kernel(inline="always")
 def _solve_in_place(system, x):
     """Replace x by U^-1 x."""
     for i in range(x.shape[0] - 1, -1, -1):
@@ -193,7 +196,8 @@ def draw_rows(transition, root, kappa, omega, noise, white):
                     w[i] -= system[s, i, m + j] * past[j]
             _solve_in_place(system[s], w)
             _step(transition[s], root[s], past, w, state)
-            past[:] = state
+            for i in range(m):
+                past[i] = state[i]
 
 
 @kernel
@@ -208,13 +212,14 @@ def run_rows(transition, root, white, states):
         past[:] = 0.0
         for s in range(white.shape[1]):
             _step(transition[s], root[s], past, white[row, s], states[row, s])
-            past[:] = states[row, s]
+            for i in range(m):
+                past[i] = states[row, s, i]
 
 
 # ---- moments
 
 
-@kernel
+@kernel(inline="always")
 def _reduce(transition, root, system, mover, spread):
     """Write the law of a state given the past, x_s = mover x_{s-1} + spread (y + noise)."""
     m = root.shape[0]
@@ -231,7 +236,7 @@ def _reduce(transition, root, system, mover, spread):
                 mover[i, j] -= spread[i, p] * system[p, m + j]
 
 
-@kernel
+@kernel(inline="always")
 def _carry(mover, spread, cov, product, out):
     """Write mover cov mover' + spread spread' into out; product is scratch."""
     m = cov.shape[0]
@@ -249,7 +254,7 @@ def _carry(mover, spread, cov, product, out):
             out[j, i] = total
 
 
-@kernel
+@kernel(inline="always")
 def _smooth(transition, root, system, mean, cov):
     """Write the moments of the states before each step: mean (M + 1, m), cov (M + 1, m, m)."""
     n_steps, m = root.shape[:2]
@@ -284,7 +289,8 @@ def moment_rows(transition, root, kappa, omega, step, past, innovation, mean, va
         _smooth(transition, root, system, means, covs)
         for target in range(step.shape[0]):
             s = step[target]
-            weight[:] = past[target]
+            for i in range(m):
+                weight[i] = past[target, i]
             first, second = 0.0, 0.0
             if s < n_steps:
                 _weigh(system[s], innovation[target], part, weight)
@@ -299,7 +305,7 @@ def moment_rows(transition, root, kappa, omega, step, past, innovation, mean, va
             variance[row, target] = second
 
 
-@kernel
+@kernel(inline="always")
 def _weigh(system, innovation, part, weight):
     """Write U^-T innovation into part; subtract V' part from weight."""
     m = part.shape[0]

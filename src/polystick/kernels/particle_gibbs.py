@@ -32,7 +32,7 @@ EXPONENT = np.int64(52)
 C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12 = (1.0 / math.factorial(i) for i in range(2, 13))
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def exp_below(x):
     """Return exp(x) for x <= 0, to 1e-15, without branches; below LOWEST it is that of LOWEST.
 
@@ -72,7 +72,7 @@ def _add_row_in_place(row, coefficients, x):
             row[i] += c0 * x[p, i]
 
 
-@kernel
+@kernel(inline="always")
 def _add_exponentials_in_place(psi, top, total):
     """Carry sums of exponentials, total relative to top (N,) each, on over the rows of psi."""
     n = top.shape[0]
@@ -96,7 +96,8 @@ def _weigh(particles, cells, t, emission, bias, psi, top, total, log_weights):
     n_counts = 0
     for c in range(offsets[t], offsets[t + 1]):
         k = categories[c]
-        psi[0, :] = bias[k]
+        for i in range(n):
+            psi[0, i] = bias[k]
         _add_row_in_place(psi[0], emission[k], particles)
         for i in range(n):
             log_weights[i] += counts[c] * psi[0, i]
@@ -108,7 +109,8 @@ def _weigh(particles, cells, t, emission, bias, psi, top, total, log_weights):
     for first in range(0, n_categories, BLOCK):
         size = min(BLOCK, n_categories - first)
         for k in range(size):
-            psi[k, :] = bias[first + k]
+            for i in range(n):
+                psi[k, i] = bias[first + k]
             _add_row_in_place(psi[k], emission[first + k], particles)
         _add_exponentials_in_place(psi[:size], top, total)
     for i in range(n):
@@ -194,7 +196,7 @@ def _scatter(means, ancestors, particles, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _weigh_ancestors(log_weights, means, state, out):
     """Write log weights of the particles as ancestors of a state (D,)."""
     for i in range(out.shape[0]):
@@ -205,7 +207,7 @@ def _weigh_ancestors(log_weights, means, state, out):
             out[i] -= 0.5 * gap * gap
 
 
-@kernel
+@kernel(inline="always")
 def _trace_back(j, history, ancestors, log_weights, states):
     """Write the path that ends in particle j over the one before; return its log likelihood."""
     value = 0.0
@@ -278,7 +280,9 @@ def filter_sequences(key, rows, starts, cells, law, emission, bias, predicted, v
         s0, s1 = open_stream(key, rows[i])
         s0, s1 = _start(start, spread, n, after[i], s0, s1)
         for t in range(starts[i], starts[i + 1]):
-            predicted[t] = after[i]
+            for p in range(d):
+                for j in range(n):
+                    predicted[t, p, j] = after[i, p, j]
             _weigh(predicted[t], cells, t, emission, bias, psi, top, total, log_weights)
             highest = _sum_weights(log_weights, sums)
             values[t] = highest + math.log(sums[n - 1] / n)

@@ -64,7 +64,7 @@ OUTRIGHT = np.array([int(INSIDE * low * 2.0**64) for low in LOW_RATIO], dtype=np
 TAIL_STRIP = np.uint64(STRIPS.shape[1] - 1)
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def log_density_one(x):
     """Return log f(x | 1, 0) from Jacobi's two theta series, each where it converges at once."""
     y = 4.0 * x
@@ -171,7 +171,7 @@ def normal_inside(s0, s1):
             return n, s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def try_inside(b, z, c, low, high, s0, s1):
     """Propose T(n) and accept with (f / g - low) / (high - low)."""
     n, s0, s1 = normal_inside(s0, s1)
@@ -211,7 +211,7 @@ def draw_residual(b, z, c, low, high, s0, s1):
             return x, s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def accept_series(x, b, u):
     """Tell whether u < sum of the alternating series of f / (first term of f).
 

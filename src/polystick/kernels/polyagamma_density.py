@@ -64,7 +64,7 @@ def choose_step(b, q0, variance):
     return min(0.34 + 0.02 * b, 0.6) / (4.0 * q0 * math.sqrt(b * variance))
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def root_and_log(q):
     """Return v, with 4 v^2 = 4 q^2 - pi^2 and Re v >= 0, and log(2 cosh v) - v."""
     v = cmath.sqrt(q * q - 0.25 * PI_SQUARED)
@@ -96,7 +96,7 @@ def log_integrand(height, q0, v0, log0, x, b):
     return q, along * (2.0 * x - b / (v + v0)) - b * (log - log0)
 
 
-@kernel
+@kernel(inline="always")
 def log_density_contour(x, b, z):
     """Return log f(x | b, z) by numerical inversion; x > 0, b >= 1, z >= 0."""
     q0, variance = find_saddle(x / b)
@@ -111,7 +111,7 @@ def log_density_contour(x, b, z):
     return log_tilt(x, b, z, q0) + math.log(total * step / math.pi)
 
 
-@kernel
+@kernel(inline="always")
 def log_density_series(x, b, z):
     """Return log f(x | b, z) by the alternating series, whose terms cancel when x is large."""
     ratio = math.exp(-1.0 / x)
@@ -145,7 +145,7 @@ def log_density(x, b, z):
     return log_density_contour(x, b, z)
 
 
-@kernel
+@kernel(inline="always")
 def probability_below(x, b, z):
     """Return F(x | b, z) for 0 < x < inf, b >= 1 and 0 <= z < inf.
 

@@ -15,6 +15,14 @@ from polystick.kernels.simd import WIDTH, fma, load, splat, store
 
 
 @kernel
+def copy(a, out):
+    """Write a (D, D) into the upper left corner of out."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j]
+
+
+@kernel
 def add_product_in_place(out, a, b, upper):
     """Add a' b to out, or to its upper triangle only; zeros in a cost nothing."""
     d = a.shape[0]
@@ -80,13 +88,13 @@ def mirror_in_place(a):
 # ---- tiles
 
 
-@kernel
+@kernel(inline="always")
 def padded(a):
     """Return a (D, D) with zeros around it, so that rows and columns are whole vectors."""
     d = a.shape[0]
     size = -(-d // WIDTH) * WIDTH
     out = np.zeros((size, size))
-    out[:d, :d] = a
+    copy(a, out)
     return out
 
 
@@ -112,7 +120,7 @@ def _multiply_tiles(a, b, out, d, upper):
             store(out, (i + 3) * width + j, x3)
 
 
-@kernel
+@kernel(inline="always")
 def sandwich_tiles_in_place(out, tiles):
     """Add a' n a to the upper triangle of out (D, D), for n symmetric.
 

@@ -70,18 +70,21 @@ def filter_forward(
     for i in range(starts.shape[0] - 1):
         for s in range(starts[i], starts[i + 1]):
             if s == starts[i]:
-                mean[:] = start
-                root[:] = spread
+                products.copy(spread, root)
+                for p in range(d):
+                    mean[p] = start[p]
             else:
                 _predict(dynamics, bias[s], mean, root)
-            means[0, s] = mean
+            for p in range(d):
+                means[0, s, p] = mean[p]
             _square(root, covs[0, s])
             log_integral[s] = _update(linear[s], precision[s], mean, root)
-            means[1, s] = mean
+            for p in range(d):
+                means[1, s, p] = mean[p]
             _square(root, covs[1, s])
 
 
-@kernel
+@kernel(inline="always")
 def _predict(dynamics, bias, mean, root):
     """Turn the mean and a root of the covariance of a state into those of the next."""
     d = mean.shape[0]
@@ -99,7 +102,7 @@ def _predict(dynamics, bias, mean, root):
             root[i, j] = square[j, i] if j <= i else 0.0
 
 
-@kernel
+@kernel(inline="always")
 def _update(linear, precision, mean, root):
     """Condition w = mean + root u, u ~ N(0, I), on a potential; return the log of its integral."""
     d = mean.shape[0]

@@ -32,7 +32,7 @@ def _sum_from_top(level, f, left_out, m):
     return top, total
 
 
-@kernel
+@kernel(inline="always")
 def _take_out_in_place(level, f, k, anchor, total):
     """Leave in total the sum of the categories other than k, relative to the anchor."""
     for m in range(f.shape[1]):
@@ -42,7 +42,7 @@ def _take_out_in_place(level, f, k, anchor, total):
         total[m] = rest
 
 
-@kernel
+@kernel(inline="always")
 def _put_in_in_place(level, f, k, anchor, rest):
     """Add category k to the sum of the others; undoes `_take_out_in_place`."""
     for m in range(f.shape[1]):

@@ -34,7 +34,7 @@ GUIDED_FROM = 1.0
 # ---- a step's sticks
 
 
-@kernel
+@kernel(inline="always")
 def _gather_sticks(t, splits, emission, known, sticks):
     """Write the active sticks of step t; return their number, or 0 if none has trials."""
     starts, nodes, successes, trials = splits
@@ -51,7 +51,7 @@ def _gather_sticks(t, splits, emission, known, sticks):
     return starts[t + 1] - first if seen else 0
 
 
-@kernel
+@kernel(inline="always")
 def _turn_in_place(n_sticks, sticks, start, spread):
     """Turn sticks of w = start + spread u into sticks of u."""
     rows, offsets = sticks[0], sticks[1]
@@ -76,7 +76,8 @@ def _predict(dynamics, bias, particles, means):
     whole = d - d % 4
     for p in range(d):
         row = means[p]
-        row[:] = bias[p]
+        for i in range(n):
+            row[i] = bias[p]
         for q in range(0, whole, 4):
             c0, c1 = dynamics[p, q], dynamics[p, q + 1]
             c2, c3 = dynamics[p, q + 2], dynamics[p, q + 3]
@@ -109,7 +110,7 @@ def _leave_start_in_place(start, spread, particles):
 # ---- weights
 
 
-@kernel
+@kernel(inline="always")
 def _normalise_in_place(log_weights, weights):
     """Write the weights, of sum 1, and their logarithms; return log of the sum and their worth."""
     top, total, squares = -math.inf, 0.0, 0.0
@@ -125,6 +126,14 @@ def _normalise_in_place(log_weights, weights):
         weights[i] *= scale
         log_weights[i] -= log_sum
     return log_sum, total * total / squares
+
+
+@kernel
+def _level(weights, log_weights):
+    """Give all particles the same weight."""
+    share, log_share = 1.0 / weights.shape[0], -math.log(weights.shape[0])
+    for i in range(weights.shape[0]):
+        weights[i], log_weights[i] = share, log_share
 
 
 @kernel
@@ -166,7 +175,7 @@ def _dot(x, y):
     return ((t0 + t4) + (t2 + t6)) + ((t1 + t5) + (t3 + t7))
 
 
-@kernel
+@kernel(inline="always")
 def _moments(particles, weights, mean, cov, scratch):
     """Write the mean and the covariance of weighted particles; scratch is (2, D, N)."""
     centred, weighted = scratch[0], scratch[1]
@@ -184,7 +193,7 @@ def _moments(particles, weights, mean, cov, scratch):
 # ---- the filter
 
 
-@kernel
+@kernel(inline="always")
 def _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, s1):
     """Draw the particles of a step and weigh them; return the stream."""
     pair, (linear, factor, omega, psi, product) = scratch
@@ -199,7 +208,7 @@ def _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, 
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _show_predicted(means, weights, ancestors, out, s0, s1):
     """Draw out (D, M) of a step before it is seen."""
     u, s0, s1 = uniform(s0, s1)
@@ -217,7 +226,7 @@ def _show_current(particles, weights, ancestors, out, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _scratch(starts, d, n):
     """Return room for particles, for weights, for the expansion and for the sticks of a step."""
     widest = 0
@@ -242,8 +251,7 @@ def _filter_sequence(key, row, place, law, splits, emission, known, outputs, roo
     s0, s1 = open_stream(key, row)
     bits, s0, s1 = next_bits(s0, s1)
     r0, r1 = open_stream(bits, row)  # for what is shown, so that to show more changes no value
-    weights[:] = 1.0 / n
-    log_weights[:] = -math.log(n)
+    _level(weights, log_weights)
     means[:] = 0.0
     centre[:] = 0.0
     for t in range(first, end):
@@ -271,9 +279,10 @@ def _filter_sequence(key, row, place, law, splits, emission, known, outputs, roo
             u, s0, s1 = uniform(s0, s1)
             _choose(weights, u, chosen)
             _take(particles, chosen, means)
-            particles[:] = means
-            weights[:] = 1.0 / n
-            log_weights[:] = -math.log(n)
+            for p in range(centre.shape[0]):
+                for j in range(n):
+                    particles[p, j] = means[p, j]
+            _level(weights, log_weights)
             worth = float(n)
     if first == end:
         s0, s1 = _scatter(means, particles, s0, s1)

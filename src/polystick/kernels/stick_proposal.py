@@ -46,7 +46,7 @@ def _log_posterior(n_sticks, sticks, centre, state):
     return total
 
 
-@kernel
+@kernel(inline="always")
 def _expand(n_sticks, sticks, state, gradient, precision, omega):
     """Write the gradient of the log likelihood, and minus its second derivatives (upper triangle)."""
     rows, offsets, successes, trials = sticks
@@ -113,7 +113,8 @@ def find_proposal(n_sticks, sticks, centre, linear, factor, omega):
             risen = _log_posterior(n_sticks, sticks, centre, moved)
             if risen > value:
                 break
-        state[:] = moved
+        for p in range(d):
+            state[p] = moved[p]
         value = risen
     return linalg.log_det(factor), distance
 
@@ -157,7 +158,7 @@ def guide(means, linear, factor, log_det, particles, log_weights, scratch, s0, s
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _defend_in_place(means, factor, y, noise, particles, s0, s1):
     """Draw the share DEFENSIVE of the particles from N(its mean, I) instead, spread evenly.
 
@@ -179,12 +180,13 @@ def _defend_in_place(means, factor, y, noise, particles, s0, s1):
     return s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _add_ratios_in_place(means, noise, particles, level, log_weights):
     """Add -log(exp(level + (|particle - mean|^2 - |noise|^2) / 2) + DEFENSIVE) to log_weights."""
     d, n = means.shape
     log_ratio = np.empty(n)
-    log_ratio[:] = level
+    for i in range(n):
+        log_ratio[i] = level
     for p in range(d):
         for i in range(n):
             gap = particles[p, i] - means[p, i]
@@ -239,11 +241,12 @@ def weigh_in_place(n_sticks, sticks, particles, log_weights, psi, product):
             n_factors = 0
 
 
-@kernel
+@kernel(inline="always")
 def _multiply_row(row, offset, particles, psi):
     """Write row' w + offset of each particle into psi."""
     d, n = particles.shape
-    psi[:] = offset
+    for i in range(n):
+        psi[i] = offset
     whole = d - d % 4
     for p in range(0, whole, 4):
         c0, c1, c2, c3 = row[p], row[p + 1], row[p + 2], row[p + 3]

@@ -37,7 +37,7 @@ def _rotate(bits, shift):
 
 
 @_wrapping
-@kernel(inline="always")
+@kernel(forceinline=True)
 def _scramble(bits):
     """Hash 64 bits to 64 bits, one to one (the finaliser of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -46,7 +46,7 @@ def _scramble(bits):
 
 
 @_wrapping
-@kernel(inline="always")
+@kernel(forceinline=True)
 def open_stream(key, row):
     """Return the state of the stream of a row: two independent hashes of (key, row)."""
     first = _scramble(_scramble(key) + np.uint64(0x9E3779B97F4A7C15))
@@ -57,7 +57,7 @@ def open_stream(key, row):
 
 
 @_wrapping
-@kernel(inline="always")
+@kernel(forceinline=True)
 def next_bits(s0, s1):
     """Draw 64 bits (Blackman and Vigna 2021)."""
     bits = _rotate(s0 + s1, 17) + s0
@@ -71,21 +71,21 @@ def to_unit(bits):
     return np.float64(np.int64(bits >> np.uint64(11))) * UNIT
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def uniform(s0, s1):
     """Draw a uniform on [0, 1)."""
     bits, s0, s1 = next_bits(s0, s1)
     return to_unit(bits), s0, s1
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def exponential(s0, s1):
     """Draw a standard exponential by inversion."""
     u, s0, s1 = uniform(s0, s1)
     return -math.log(1.0 - u), s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def _draw_beyond(s0, s1):
     """Draw |n| of a normal given |n| > TAIL_START (Marsaglia 1964)."""
     while True:
@@ -107,7 +107,7 @@ def _finish_normal(x, layer, s0, s1):
     return x, low + u * (high - low) < math.exp(-0.5 * x * x), s0, s1
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def normal(s0, s1):
     """Draw a standard normal."""
     while True:

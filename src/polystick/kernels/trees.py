@@ -108,7 +108,7 @@ def count_active(category_parents, node_parents, indptr, indices, data, n_active
         )
 
 
-@kernel
+@kernel(inline="always")
 def _list_active(row, children, seen, stack, begin, nodes):
     """Write the nodes that the row reaches in preorder, from nodes[begin] on; return the end."""
     at = begin

@@ -49,7 +49,7 @@ def draw_walks(initial_mean, initial_variance, step_variance, kappa, omega, nois
 # The loops are many and small because LLVM vectorises only those that touch few arrays.
 
 
-@kernel
+@kernel(inline="always")
 def _gather_in_place(j, h, kappa, omega, linear):
     """Add a step's potential to its message (h, j); keep h in linear."""
     for i in range(j.shape[0]):
@@ -60,7 +60,7 @@ def _gather_in_place(j, h, kappa, omega, linear):
         linear[i] = h[i]
 
 
-@kernel
+@kernel(inline="always")
 def _pass_in_place(j, h, variance, shrinkage):
     """Pass the message (h, j) back through noise; keep 1 / (1 + variance j) in shrinkage."""
     for i in range(j.shape[0]):
@@ -71,7 +71,7 @@ def _pass_in_place(j, h, variance, shrinkage):
         h[i] *= shrinkage[i]
 
 
-@kernel
+@kernel(inline="always")
 def _draw_step_in_place(x, past, variance, shrinkage, noise):
     """Turn x, the message h of a step, into a draw of it given the past one."""
     for i in range(x.shape[0]):
