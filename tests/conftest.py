@@ -4,7 +4,6 @@ import hashlib
 import signal
 from pathlib import Path
 
-import numba
 import pytest
 
 import warm_up
@@ -30,11 +29,7 @@ def pytest_configure(config):
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session):
     """Compile for all workers before they start, if the whole suite is to run."""
-    config, option = session.config, session.config.option
-    starts_workers = getattr(option, "numprocesses", None) and not hasattr(config, "workerinput")
-    whole = any(Path(argument).resolve() == Path(__file__).parent for argument in config.args)
-    selects = option.collectonly or option.keyword
-    if starts_workers and whole and not selects and not numba.config.DISABLE_JIT:
+    if warm_up.is_wanted(session.config):
         warm_up.start_if_cold()
 
 

@@ -4,6 +4,7 @@
 Nothing depends on it but time: what it leaves out is compiled by the first test that wants it.
 """
 
+import contextlib
 import hashlib
 import os
 import subprocess
@@ -11,9 +12,20 @@ import sys
 import warnings
 from pathlib import Path
 
+import numba
 import numpy as np
 
-KERNELS = Path(__file__).parents[1] / "src" / "polystick" / "kernels"
+TESTS = Path(__file__).parent
+KERNELS = TESTS.parent / "src" / "polystick" / "kernels"
+
+
+def is_wanted(config):
+    """Say whether pytest is about to start workers, for the whole suite."""
+    option = config.option
+    starts_workers = getattr(option, "numprocesses", None) and not hasattr(config, "workerinput")
+    whole = any(Path(argument).resolve() == TESTS for argument in config.args)
+    selects = option.collectonly or option.keyword
+    return bool(starts_workers and whole and not selects and not numba.config.DISABLE_JIT)
 
 
 def start_if_cold():
@@ -25,9 +37,11 @@ def start_if_cold():
     running = [subprocess.Popen([*command, name], env=environment) for name in SHARES]
     codes = [process.wait() for process in running]
     if not any(codes):
-        for old in stamp.parent.glob("warm-*"):
-            old.unlink(missing_ok=True)
-        stamp.touch()
+        with contextlib.suppress(OSError):  # sources that can't be written to are warmed each time
+            stamp.parent.mkdir(exist_ok=True)
+            for old in stamp.parent.glob("warm-*"):
+                old.unlink()
+            stamp.touch()
 
 
 def digest():
