@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from joint import first_and_second, geweke_z, one_sweep
+from joint import Law, first_and_second, one_sweep
 from polystick.conjugate import NormalInverseWishart
 from topic_tools import JIT
 
@@ -22,15 +22,10 @@ def sweep(model, everything, i, rng):
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng, SLICES)
 
 
-def geweke(model, rng, n_iter, more=lambda parameters: []):
-    """Return z-scores of moments; `more` gives further light-tailed values of the parameters."""
-    return geweke_z(
-        lambda rng: model.simulate(TOTALS, SLICES, rng),
-        lambda everything, i, rng: sweep(model, everything, i, rng),
-        lambda everything: summarise(everything, more),
-        n_iter,
-        rng,
-    )
+def law_of(model, more):
+    """Return the law of moments; `more` gives further light-tailed values of the parameters."""
+    simulate = lambda rng: model.simulate(TOTALS, SLICES, rng)
+    return Law(simulate, lambda everything: summarise(everything, more))
 
 
 def summarise(everything, more):

@@ -62,5 +62,5 @@ def sweep(model, totals, everything, key, rng, inputs=None):
 
 
 def resample(model, totals, inputs=None):
-    """Return what `geweke_z` wants."""
+    """Return what a `Law` wants."""
     return lambda everything, i, rng: sweep(model, totals, everything, Key(11, i), rng, inputs)

@@ -7,24 +7,76 @@ import numpy as np
 from scipy import stats
 
 from polystick.keys import Key
-from statistics_tools import standard_error
+from statistics_tools import SURE_Z, standard_error
+
+FIRST_LOOK = 150  # sweeps; fewer make too few batches for a standard error
+N_DIRECT = 3000  # draws that wrong sweeps share; they are cheap, and the more there are the sooner it is sure
 
 
-def geweke_z(simulate, resample, summarise, n_iter, rng):
+class Law:
     """Geweke (2004): two ways to draw from the joint law of everything must agree in their means.
 
     simulate(rng) -> everything                  independent draws from the law
-    resample(everything, i, rng) -> everything   a sweep given the data, then new data given the state
     summarise(everything) -> vector
+    resample(everything, i, rng) -> everything   a sweep given the data, then new data given the state
+
+    Independent draws are made once, and shared by all the sweeps that are held against them.
     """
-    direct = np.stack([summarise(simulate(rng)) for _ in range(n_iter)])
-    everything = simulate(rng)
-    successive = np.empty_like(direct)
-    for i in range(n_iter):
-        everything = resample(everything, i, rng)
-        successive[i] = summarise(everything)
+
+    def __init__(self, simulate, summarise, seed=2004):
+        self.simulate, self.summarise = simulate, summarise
+        self.rng, self.drawn = np.random.default_rng(seed), []
+
+    def direct(self, n):
+        """Return summaries (n, ...) of independent draws: the same ones, whoever asked before."""
+        while len(self.drawn) < n:
+            self.drawn.append(self.summarise(self.simulate(self.rng)))
+        return np.stack(self.drawn[:n])
+
+    def z(self, resample, n_iter, rng):
+        """Return z-scores of the means over n_iter sweeps of what is thought right."""
+        *early, z = self._looks(resample, n_iter, n_iter, rng)
+        worst = np.array([np.abs(scores).max() for scores in early])
+        assert (worst < SURE_Z).all(), f"`worst_z` would call it wrong too early: {worst}"
+        return z
+
+    def worst_z(self, resample, n_iter, rng):
+        """Return the greatest |z| over n_iter sweeps of what is thought wrong, or over fewer if these do.
+
+        Looking early lets no right sweep be called wrong: the limit is far beyond the one that holds after
+        all sweeps, errors are at least those of independent draws, and `z` looks at right sweeps as often.
+        """
+        for z in self._looks(resample, n_iter, max(n_iter, N_DIRECT), rng):
+            worst = np.abs(z).max()
+            if worst > SURE_Z:
+                break
+        return worst
+
+    def _looks(self, resample, n_iter, n_direct, rng):
+        """Yield z-scores again and again, at last those after n_iter sweeps."""
+        direct, everything, seen = self.direct(n_direct), self.simulate(rng), []
+        for n in looks_up_to(n_iter):
+            for i in range(len(seen), n):
+                everything = resample(everything, i, rng)
+                seen.append(self.summarise(everything))
+            yield gap_in_errors(np.stack(seen), direct, early=n < n_iter)
+
+
+def looks_up_to(n_iter):
+    """Return after how many sweeps to look: the last time after all."""
+    sizes = [FIRST_LOOK]
+    while sizes[-1] * 1.3 < n_iter:
+        sizes.append(int(sizes[-1] * 1.3))
+    return [n for n in sizes if n < n_iter] + [n_iter]
+
+
+def gap_in_errors(successive, direct, early=False):
+    """Return the gaps of the means in standard errors."""
     gap = successive.mean(axis=0) - direct.mean(axis=0)
-    error = np.hypot(standard_error(direct), standard_error(successive))
+    error = standard_error(successive)
+    if early:  # few batches may look alike by chance
+        error = np.maximum(error, direct.std(axis=0) / np.sqrt(len(successive)))
+    error = np.hypot(standard_error(direct), error)
     with np.errstate(divide="ignore"):  # what never varies has no error: any gap is infinitely many
         return np.where(gap == 0, 0.0, gap) / np.where(gap == 0, 1.0, error)
 

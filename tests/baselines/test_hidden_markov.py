@@ -1,6 +1,7 @@
 """Hidden Markov models: the sweep is right, would be caught if not, and predictions are exact."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse
 from scipy import stats
 
 import naive_hidden_markov as naive
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from joint import Law, first_and_second, ranks, uniform_pvalues
 from polystick.baselines.hidden_markov import HiddenMarkov, Parameters, Rows
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
@@ -51,17 +52,19 @@ def summarise(everything):
     return first_and_second([*laws, rows.states[[0, 1, 2, -1]], table[[0, 2, -1], 0]])
 
 
-def geweke(model, totals, rng, n_iter):
-    simulate = lambda rng: MODEL.simulate(totals, rng)
-    resample = lambda everything, i, rng: sweep(model, totals, everything, i, rng)
-    return geweke_z(simulate, resample, summarise, n_iter, rng)
+def law_of(totals):
+    return Law(lambda rng: MODEL.simulate(totals, rng), summarise)
+
+
+LAWS = {"counts": (law_of(COUNTED), COUNTED), "tokens": (law_of(SINGLE), SINGLE)}
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [4000, pytest.param(100_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("totals", [COUNTED, SINGLE], ids=["counts", "tokens"])
-def test_geweke(totals, n_iter, rng):
-    z = geweke(MODEL, totals, rng, n_iter)
+@pytest.mark.parametrize("name", LAWS)
+def test_geweke(name, n_iter, rng):
+    law, totals = LAWS[name]
+    z = law.z(partial(sweep, MODEL, totals), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -128,9 +131,8 @@ class OtherPrior(HiddenMarkov):
 @needs_jit
 @pytest.mark.parametrize("wrong", [Backwards, AnyStart, NoFuture, OtherPrior])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    totals = SINGLE if wrong is NoFuture else COUNTED
-    z = geweke(wrong(2, 3, *PRIORS), totals, rng, 2500)
-    assert np.abs(z).max() > MAX_Z
+    law, totals = LAWS["tokens" if wrong is NoFuture else "counts"]
+    assert law.worst_z(partial(sweep, wrong(2, 3, *PRIORS), totals), 5000, rng) > MAX_Z
 
 
 # states that few data tell apart, so that no chain stays where labels are swapped

@@ -2,13 +2,14 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numba
 import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from joint import first_and_second, geweke_z, one_sweep
+from joint import Law, first_and_second, one_sweep
 from polystick.alignment import align
 from polystick.baselines.lda import DirichletTopics
 from polystick.inference.execution import Threads
@@ -67,15 +68,13 @@ def summarise(seen):
     )
 
 
-def geweke(model, rng, n_iter):
-    resample = lambda everything, i, rng: sweep(model, everything, i, rng)
-    return geweke_z(simulate, resample, lambda everything: everything[-1], n_iter, rng)
+LAW = Law(simulate, lambda everything: everything[-1])
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [4000, pytest.param(40_000, marks=pytest.mark.slow)])
 def test_geweke(n_iter, rng):
-    z = geweke(MODEL, rng, n_iter)
+    z = LAW.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -119,8 +118,7 @@ class StaleWords(DirichletTopics):
 @needs_jit
 @pytest.mark.parametrize("wrong", [DoubledAlpha, OtherConcentration, ForgottenWords, StaleWords])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    z = geweke(wrong(3, 5, 0.15, ALPHA), rng, 3000)
-    assert np.abs(z).max() > MAX_Z
+    assert LAW.worst_z(partial(sweep, wrong(3, 5, 0.15, ALPHA)), 3000, rng) > MAX_Z
 
 
 def test_simulated_state_fits_its_counts(rng):

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 import naive_logistic
-from joint import first_and_second, geweke_z, one_sweep
+from joint import Law, first_and_second, one_sweep
 from polystick.alignment import align
 from polystick.baselines import logistic_normal
 from polystick.baselines.logistic_normal import LogisticNormalTopics
@@ -60,20 +61,13 @@ def summarise(everything):
     return first_and_second(values)
 
 
-def geweke(model, rng, n_iter=2500):
-    return geweke_z(
-        lambda rng: model.simulate(TOTALS, rng),
-        lambda everything, i, rng: sweep(model, everything, i, rng),
-        summarise,
-        n_iter,
-        rng,
-    )
+JOINT = Law(lambda rng: MODEL.simulate(TOTALS, rng), summarise)
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [2500, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_geweke(n_iter, rng):
-    z = geweke(MODEL, rng, n_iter)
+    z = JOINT.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -97,7 +91,7 @@ class OneStream(LogisticNormalTopics):
 @needs_jit
 @pytest.mark.parametrize("wrong", [NextTopic, OneStream])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    assert np.abs(geweke(wrong(4, 0.7, PRIOR), rng)).max() > MAX_Z
+    assert JOINT.worst_z(partial(sweep, wrong(4, 0.7, PRIOR)), 2500, rng) > MAX_Z
 
 
 def test_a_new_order_of_topics_is_but_new_labels(rng):

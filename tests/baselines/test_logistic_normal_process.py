@@ -1,6 +1,7 @@
 """Gaussian processes behind a softmax: the sweep is right, and would be caught if not."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -9,7 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp, softmax
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from joint import first_and_second, geweke_z, one_sweep
+from joint import Law, first_and_second, one_sweep
 from polystick.baselines import logistic_normal_process
 from polystick.baselines.logistic_normal_process import LogisticNormalProcess, Rows
 from polystick.covariances import OnColumns, Separable
@@ -57,16 +58,13 @@ def summarise(everything):
     return first_and_second([rows.f[:, [0, 1, 3]], rows.white[:2, 2], shares])
 
 
-def geweke(model, rng, n_iter):
-    simulate = lambda rng: MODEL.simulate(TOTALS, rng)
-    resample = lambda everything, i, rng: sweep(model, everything, i, rng)
-    return geweke_z(simulate, resample, summarise, n_iter, rng)
+LAW = Law(lambda rng: MODEL.simulate(TOTALS, rng), summarise)
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [6000, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_geweke(n_iter, rng):
-    z = geweke(MODEL, rng, n_iter)
+    z = LAW.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -98,7 +96,7 @@ class LazyWhite(LogisticNormalProcess):
 @needs_jit
 @pytest.mark.parametrize("wrong", [OtherPrior, ForgottenLevel, LazyWhite])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    assert np.abs(geweke(wrong(FAMILY, LEVEL), rng, 4000)).max() > MAX_Z
+    assert LAW.worst_z(partial(sweep, wrong(FAMILY, LEVEL)), 4000, rng) > MAX_Z
 
 
 def test_chain_agrees_with_weighted_draws_of_the_prior(rng):

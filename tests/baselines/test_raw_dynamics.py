@@ -1,6 +1,7 @@
 """Gaussian dynamics of shares: the sweep is right, would be caught if not; the filter is right."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numba
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import scipy.sparse
 from scipy import stats
 
-from joint import first_and_second, geweke_z
+from joint import Law, first_and_second
 from polystick.baselines.raw_dynamics import Parameters, RawDynamics, Rows, Shard
 from polystick.conjugate_dynamics import InverseGamma, MatrixNormalInverseWishart
 from polystick.inference.execution import Threads, add
@@ -68,16 +69,13 @@ def summarise(everything):
     return first_and_second([*laws, parameters.noise[1:], rows.states, values[0][2], values[1][0]])
 
 
-def geweke(model, rng, n_iter):
-    simulate = lambda rng: MODEL.simulate(LENGTHS, rng)
-    resample = lambda everything, i, rng: sweep(model, everything, i, rng)
-    return geweke_z(simulate, resample, summarise, n_iter, rng)
+LAW = Law(lambda rng: MODEL.simulate(LENGTHS, rng), summarise)
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [1500, pytest.param(60_000, marks=pytest.mark.slow)])
 def test_geweke(n_iter, rng):
-    z = geweke(MODEL, rng, n_iter)
+    z = LAW.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -120,8 +118,7 @@ class NoNoise(RawDynamics):
 @needs_jit
 @pytest.mark.parametrize("wrong", [ForgottenMean, SeenGap, FullVariance, NoNoise])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    z = geweke(wrong(*SETTINGS), rng, 600)
-    assert np.abs(z).max() > MAX_Z, np.abs(z).max()
+    assert LAW.worst_z(partial(sweep, wrong(*SETTINGS)), 600, rng) > MAX_Z
 
 
 # the filter against the dense joint

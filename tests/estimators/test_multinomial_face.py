@@ -1,10 +1,5 @@
 """The face of correlated multinomials: what it promises beyond the contract."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -14,6 +9,7 @@ import pytest
 from scipy.special import softmax
 
 from polystick import CorrelatedMultinomial, Gibbs, MeanField, datasets
+from victims import kill_after
 
 JIT = not numba.config.DISABLE_JIT
 SETTINGS = Gibbs(n_draws=12, n_burn=6, n_chains=2, keep=("probabilities",))
@@ -149,35 +145,18 @@ def test_predictions_have_the_same_bits_on_any_number_of_threads():
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
-VICTIM = """
-import sys, numpy as np
-sys.path.insert(0, sys.argv[2])
-from test_multinomial_face import COUNTS, SETTINGS
-from polystick import CorrelatedMultinomial
-from polystick.inference import gibbs
-seen = lambda p: print(p.sweep, flush=True)
-gibbs.Gibbs.run.__kwdefaults__["every"] = 0.0
-CorrelatedMultinomial(
-    inference=SETTINGS, random_state=5, checkpoint=sys.argv[1], progress=seen, n_jobs=2
-).fit(COUNTS, resume=True)
-"""
+def run(folder, n_jobs=2, progress=False):
+    """Fit, and go on with a run that the folder holds."""
+    settings = {"inference": SETTINGS, "random_state": 5, "n_jobs": n_jobs}
+    model = CorrelatedMultinomial(checkpoint=folder, progress=progress, **settings)
+    return model.fit(COUNTS, resume=True)
 
 
 @pytest.mark.skipif(not JIT, reason="minutes without the compiler")
 def test_kill_9_and_resume(tmp_path):
-    folder, tests = tmp_path / "run", os.path.dirname(__file__)
-    command = [sys.executable, "-c", VICTIM, str(folder), tests]
-    for sweep in (b"4\n", b"11\n"):
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as victim:
-            while victim.stdout.readline() != sweep:
-                assert victim.poll() is None
-            time.sleep(0.005)
-            victim.send_signal(signal.SIGKILL)
-        assert victim.returncode == -signal.SIGKILL
-    resumed = CorrelatedMultinomial(
-        inference=SETTINGS, random_state=5, checkpoint=folder, n_jobs=1
-    ).fit(COUNTS, resume=True)
-    same(resumed.posterior_, fit())
+    for sweep in (4, 11):
+        kill_after(sweep, run, tmp_path / "run")
+    same(run(tmp_path / "run", n_jobs=1).posterior_, fit())
 
 
 def gap_to_the_chains(model, X):

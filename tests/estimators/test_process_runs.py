@@ -1,17 +1,12 @@
 """Runs of multinomial Gaussian processes: threads, kills and seeds."""
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import numba
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from polystick import Gibbs, MeanField, MultinomialGP
+from victims import kill_after
 
 JIT = not numba.config.DISABLE_JIT
 SHORT = Gibbs(n_draws=6, n_burn=4, n_chains=2)
@@ -22,22 +17,12 @@ RUNS = {
     "gibbs": {"inference": SHORT, "learn": ("kernel", "level", "scale")},
     "mean field": {"inference": MeanField(1e-12, max_sweeps=9)},
 }
-VICTIM = """
-import sys, time
-sys.path[:0] = sys.argv[2:3]
-from polystick.inference import checkpoint
-checkpoint.Checkpoint.due = lambda self: True
-from test_process_runs import run
-def report(progress):
-    print(progress.sweep, flush=True)
-    time.sleep(0.02)
-run(sys.argv[3], checkpoint=sys.argv[1], progress=report, resume=True)
-"""
 
 
-def run(name, *, resume=False, **settings):
-    model = MultinomialGP(KERNEL, random_state=5, **RUNS[name], **settings)
-    return model.fit(Z, X, resume=resume)
+def run(name, folder=None, **settings):
+    """Fit, and go on with a run that a folder holds."""
+    model = MultinomialGP(KERNEL, random_state=5, checkpoint=folder, **RUNS[name], **settings)
+    return model.fit(Z, X, resume=folder is not None)
 
 
 def everything(model):
@@ -65,16 +50,9 @@ def test_same_bits_on_any_number_of_threads(name):
 @pytest.mark.filterwarnings("ignore:mean field did not converge")
 @pytest.mark.parametrize("name", RUNS)
 def test_kill_9_and_resume(name, tmp_path):
-    command = [sys.executable, "-W", "ignore", "-c", VICTIM, str(tmp_path / "run")]
-    command += [os.path.dirname(__file__), name]
-    for sweep in (b"3\n", b"7\n")[name == "mean field" :]:  # in the burn-in, and after it
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as victim:
-            while victim.stdout.readline() != sweep:
-                assert victim.poll() is None
-            time.sleep(0.005)
-            victim.send_signal(signal.SIGKILL)
-        assert victim.returncode == -signal.SIGKILL
-    same(run(name, checkpoint=tmp_path / "run", resume=True), run(name))
+    for sweep in (3, 7)[name == "mean field" :]:  # in the burn-in, and after it
+        kill_after(sweep, run, name, tmp_path / "run")
+    same(run(name, tmp_path / "run"), run(name))
 
 
 def test_resuming_without_a_seed_takes_the_one_of_the_run(tmp_path):

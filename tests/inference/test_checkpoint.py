@@ -1,10 +1,6 @@
 """A run that is killed goes on where it stood; a checkpoint that can't be used is left alone."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +15,10 @@ from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerpr
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from toy_model import Toy
+from victims import start
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
 GIBBS = Gibbs(n_draws=20, n_burn=5, n_chains=2, keep=("square",))
-TESTS = Path(__file__).parents[1]
 
 
 def run(folder, *, resume=False, gibbs=GIBBS, model=Toy(), x=X, seed=3, **options):
@@ -161,37 +157,28 @@ def test_a_longer_run_that_would_not_fit(tmp_path):
 
 # kill -9
 
-VICTIM = """
-import sys, numpy as np
-from toy_model import Toy
-from polystick.inference.gibbs import Gibbs
-import time
-x = np.random.default_rng(5).normal(1.0, 1.4, size=37)
-Gibbs(60, 20, n_chains=2, keep=("square",)).run(
-    Toy(), Toy().shards(x), seed=3, checkpoint=sys.argv[1], resume=True, every=0.0,
-    progress=lambda p: print(p.sweep, flush=True) or time.sleep(0.02))
-"""
+LONG = Gibbs(60, 20, n_chains=2, keep=("square",))
+
+
+def go_on(folder, progress=False):
+    return run(folder, resume=True, gibbs=LONG, progress=progress)
 
 
 def test_kill_9_and_resume(tmp_path):
-    rng = np.random.default_rng(1)
-    folder, kills = tmp_path / "run", 0
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    rng, kills = np.random.default_rng(1), 0
     while True:
-        command = [sys.executable, "-c", VICTIM, str(folder)]
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as victim:
-            assert victim.stdout.readline()  # at work
-            time.sleep(rng.uniform(0.0, 0.3))
-            if victim.poll() is None and kills < 3:
-                victim.send_signal(signal.SIGKILL)
-                kills += 1
-            victim.stdout.read()
-        if victim.returncode == 0:
+        victim, told = start(go_on, tmp_path / "run")
+        told.recv()  # at work
+        time.sleep(rng.uniform(0.0, 0.3))
+        if victim.is_alive() and kills < 3:
+            victim.kill()
+            kills += 1
+        victim.join()
+        told.close()
+        if victim.exitcode == 0:
             break
     assert kills >= 2
-    settings = Gibbs(60, 20, n_chains=2, keep=("square",))
-    resumed = settings.run(Toy(), Toy().shards(X), seed=3, checkpoint=folder, resume=True)
-    same(resumed, settings.run(Toy(), Toy().shards(X), seed=3))
+    same(go_on(tmp_path / "run"), LONG.run(Toy(), Toy().shards(X), seed=3))
 
 
 # what can't be used

@@ -35,7 +35,10 @@ def problem(rng, n_dims=2, n_sticks=5, n_steps=7, most=1, n_known=1):
     widths[3:4] = 0
     nodes = np.concatenate([np.sort(rng.permutation(n_sticks)[:width]) for width in widths])
     trials = rng.integers(1, most + 1, len(nodes))
-    counts = rng.binomial(trials, 0.6).astype(float), trials.astype(float)  # as the library has them
+    counts = (
+        rng.binomial(trials, 0.6).astype(float),
+        trials.astype(float),
+    )  # as the library has them
     splits = np.append(0, np.cumsum(widths)), nodes, *counts
     return (
         law,

@@ -1,12 +1,22 @@
 """Dynamic topics: the sweep draws from the law, levels are those of the dense Gaussian, trends are found."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from dated_tools import N_SLICES, SLICES, STEP_PRIOR, TOTALS, cut_and_resume, dated_corpus, geweke
+from dated_tools import (
+    N_SLICES,
+    SLICES,
+    STEP_PRIOR,
+    TOTALS,
+    cut_and_resume,
+    dated_corpus,
+    law_of,
+    sweep,
+)
 from naive_chain import Problem, joint
 from polystick.alignment import align
 from polystick.conjugate import NormalInverseWishart
@@ -38,10 +48,13 @@ def some_words(parameters):
     return [parameters.topics[:2, 0] / parameters.sizes[0]]
 
 
+LAW = law_of(MODEL, some_words)
+
+
 @needs_jit
 @pytest.mark.parametrize("n_iter", [1500, pytest.param(40_000, marks=pytest.mark.slow)])
 def test_geweke(n_iter, rng):
-    z = geweke(MODEL, rng, n_iter, some_words)
+    z = LAW.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -104,9 +117,8 @@ WRONG = {
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng):
-    model = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
-    z = geweke(model, rng, n_iter, some_words)
-    assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+    twin = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
+    assert LAW.worst_z(partial(sweep, twin), n_iter, rng) > MAX_Z
 
 
 # levels against the dense Gaussian

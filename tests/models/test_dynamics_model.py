@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynamics_tools import RAGGED, inputs_for, make_composition, make_model, resample
-from joint import first_and_second, geweke_z, ranks, uniform_pvalues
+from joint import Law, first_and_second, ranks, uniform_pvalues
 from polystick.decomposition import Decomposition
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
@@ -45,19 +45,24 @@ def summarise(everything):
     return first_and_second([*laws, *steps])
 
 
-def geweke(model, law, rng, n_iter, totals=RAGGED):
-    inputs = inputs_for(totals, 1) if law.inputs else None
-    simulate = lambda rng: law.simulate(totals, rng, inputs)
-    return geweke_z(simulate, resample(model, totals, inputs), summarise, n_iter, rng)
+def law_of(model, totals=RAGGED):
+    inputs = inputs_for(totals, 1) if model.inputs else None
+    return Law(lambda rng: model.simulate(totals, rng, inputs), summarise)
+
+
+MODELS = {"plain": MODEL, "inputs": PUSHED, "walk": WALK, "return": RETURN}
+LAWS = {name: law_of(model) for name, model in MODELS.items()}
+MANY = [20 * total for total in RAGGED]
+LAW_OF_MANY = law_of(MODEL, MANY)
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [1200, pytest.param(40_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "model", [MODEL, PUSHED, WALK, RETURN], ids=["plain", "inputs", "walk", "return"]
-)
-def test_geweke(model, n_iter, rng):
-    z = geweke(model, model, rng, n_iter)
+@pytest.mark.parametrize("name", MODELS)
+def test_geweke(name, n_iter, rng):
+    model = MODELS[name]
+    inputs = inputs_for(RAGGED, 1) if model.inputs else None
+    z = LAWS[name].z(resample(model, RAGGED, inputs), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -98,9 +103,9 @@ class FixedStart(MultinomialDynamics):
 @needs_jit
 @pytest.mark.parametrize("wrong", [NoBias, BoldStretch, StateOfBefore, FixedStart])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    totals = [20 * total for total in RAGGED] if wrong in (NoBias, StateOfBefore) else RAGGED
-    z = geweke(make_model(1, 2, wrong), MODEL, rng, 2000, totals)
-    assert np.abs(z).max() > MAX_Z
+    much = wrong in (NoBias, StateOfBefore)
+    law, totals = (LAW_OF_MANY, MANY) if much else (LAWS["plain"], RAGGED)
+    assert law.worst_z(resample(make_model(1, 2, wrong), totals), 2000, rng) > MAX_Z
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,8 @@ class Shortcut(CompositionDynamics):
 
 @needs_jit
 def test_geweke_rejects_a_walk_about_0(rng):
-    z = geweke(make_composition(2, walks=True, kind=Shortcut), WALK, rng, 2500)
-    assert np.abs(z).max() > MAX_Z
+    wrong = make_composition(2, walks=True, kind=Shortcut)
+    assert LAWS["walk"].worst_z(resample(wrong, RAGGED), 2500, rng) > MAX_Z
 
 
 def sbc(model, n_simulations, rng, n_draws=49):

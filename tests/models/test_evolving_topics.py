@@ -2,11 +2,21 @@
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
-from dated_tools import N_SLICES, SLICES, STEP_PRIOR, TOTALS, cut_and_resume, dated_corpus, geweke
+from dated_tools import (
+    N_SLICES,
+    SLICES,
+    STEP_PRIOR,
+    TOTALS,
+    cut_and_resume,
+    dated_corpus,
+    law_of,
+    sweep,
+)
 from naive_chain import joint, walk_problem
 from polystick import augmentation
 from polystick.alignment import align
@@ -51,16 +61,19 @@ def nodes(p):
     return [*some, np.abs(steps).mean(), *law]
 
 
+MILD, WEAK = law_of(MODEL, nodes), law_of(MODEL, nodes)
+
+
 @needs_jit
 def test_geweke(rng, mild):
-    z = geweke(MODEL, rng, 1500, nodes)
+    z = MILD.z(partial(sweep, MODEL), 1500, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
 @pytest.mark.slow
 @needs_jit
 def test_geweke_under_the_weak_prior(rng):
-    z = geweke(MODEL, rng, 30_000, nodes)
+    z = WEAK.z(partial(sweep, MODEL), 30_000, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -123,9 +136,8 @@ WRONG = {
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng, mild):
-    model = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR, WORD_TREE)
-    z = geweke(model, rng, n_iter, nodes)
-    assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+    twin = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR, WORD_TREE)
+    assert MILD.worst_z(partial(sweep, twin), n_iter, rng) > MAX_Z
 
 
 # walks against the dense Gaussian

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import integrate, optimize, stats
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from joint import first_and_second, geweke_z, one_sweep, ranks, uniform_pvalues
+from joint import Law, first_and_second, one_sweep, ranks, uniform_pvalues
 from polystick import augmentation, scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
@@ -56,21 +57,19 @@ def summarise(everything):
     return first_and_second([mean, np.log(sd), correlation, squashed[:, 0], squashed[2], shares])
 
 
-def geweke(model, rng, resample=sweep, n_iter=5000):
-    return geweke_z(
-        lambda rng: model.simulate(TOTALS, rng),
-        lambda everything, i, rng: resample(model, everything, i, rng),
-        summarise,
-        n_iter,
-        rng,
-    )
+def law_of(model):
+    return Law(lambda rng: model.simulate(TOTALS, rng), summarise)
+
+
+LAWS = {"sticks": (law_of(STICKS), STICKS), "tree": (law_of(TREE), TREE)}
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [5000, pytest.param(60_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("model", [STICKS, TREE], ids=["sticks", "tree"])
-def test_geweke(model, n_iter, rng):
-    z = geweke(model, rng, n_iter=n_iter)
+@pytest.mark.parametrize("name", LAWS)
+def test_geweke(name, n_iter, rng):
+    law, model = LAWS[name]
+    z = law.z(partial(sweep, model), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -116,8 +115,8 @@ class SharedNoise(CorrelatedCounts):
 @needs_jit
 @pytest.mark.parametrize("wrong", [WrongKappa, ForgottenTilt, TwiceCounted, SharedNoise])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    z = geweke(wrong(PRIOR, STICKS.decomposition), rng)
-    assert np.abs(z).max() > MAX_Z
+    law, twin = LAWS["sticks"][0], wrong(PRIOR, STICKS.decomposition)
+    assert law.worst_z(partial(sweep, twin), 5000, rng) > MAX_Z
 
 
 # calibration

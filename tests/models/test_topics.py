@@ -1,12 +1,13 @@
 """Correlated topics: the sweep draws from the law, in the same bits for anyone, and finds known topics."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from joint import first_and_second, geweke_z, one_sweep, ranks, uniform_pvalues
+from joint import Law, first_and_second, one_sweep, ranks, uniform_pvalues
 from polystick.alignment import align
 from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.execution import Serial, Threads
@@ -19,6 +20,7 @@ from polystick.models.word_counts import Pairs
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import (
     JIT,
+    MODELS,
     STICKS,
     TOTALS,
     known_corpus,
@@ -56,21 +58,18 @@ def summarise(model, everything):
     return first_and_second([*values, topics[0, :2], topics[-1, 0], shares, counts[:, 0].mean()])
 
 
-def geweke(model, rng, n_iter):
-    return geweke_z(
-        lambda rng: model.simulate(TOTALS, rng),
-        lambda everything, i, rng: sweep(model, everything, i, rng),
-        lambda everything: summarise(model, everything),
-        n_iter,
-        rng,
-    )
+def law_of(model):
+    return Law(lambda rng: model.simulate(TOTALS, rng), partial(summarise, model))
+
+
+LAWS = {name: law_of(model) for name, model in MODELS.items()}
 
 
 @needs_jit
 @pytest.mark.parametrize("n_iter", [2000, pytest.param(40_000, marks=pytest.mark.slow)])
-@over_models
-def test_geweke(model, n_iter, rng):
-    z = geweke(model, rng, n_iter)
+@pytest.mark.parametrize("name", MODELS)
+def test_geweke(name, n_iter, rng):
+    z = LAWS[name].z(partial(sweep, MODELS[name]), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -147,8 +146,7 @@ def sabotaged(wrong, model=STICKS):
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng):
-    z = geweke(sabotaged(wrong), rng, n_iter)
-    assert np.abs(z).max() > MAX_Z, np.sort(np.abs(z))[-5:]
+    assert LAWS["sticks"].worst_z(partial(sweep, sabotaged(wrong)), n_iter, rng) > MAX_Z
 
 
 # calibration
