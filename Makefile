@@ -1,6 +1,8 @@
 # Each target sets up what it needs: a fresh machine with python3, venv and make is enough.
 PYTHON ?= python3
 BIN := .venv/bin
+# uv, where it is at hand, installs in a fifth of the time.
+INSTALL := $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --disable-pip-version-check) --quiet
 
 .PHONY: demo test slow nojit check format bench bench-scores docs clean
 
@@ -40,11 +42,11 @@ clean:
 
 # It works with the NumPy that it says it does not want.
 .venv/.particles: .venv/.bench
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps particles==0.4
+	$(INSTALL) --no-deps particles==0.4
 	touch $@
 
 # .venv/.EXTRA is the stamp of "polystick with the extra EXTRA is installed, at the pinned versions".
 .venv/.%: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[$*]"
+	$(INSTALL) -c constraints.txt -e ".[$*]"
 	touch $@
