@@ -115,7 +115,10 @@ class DynamicsEstimator(SequenceEstimator):
         n_chains = self.posterior_["states"].shape[0]
         pi = np.stack([np.stack(list(of_chain(chain))) for chain in range(n_chains)])
         value = self.posterior_.log_likelihood[:, : pi.shape[1]]
-        groups = {"posterior": {"probabilities": pi}, "sample_stats": {"log_likelihood": value}}
+        groups = {
+            "posterior": {"probabilities": pi},
+            "sample_stats": {"total_log_likelihood": value},
+        }
         coords = {"step": steps, "category": [str(name) for name in self.categories_[top]]}
         dims = {"probabilities": ("step", "category")}
         return Posterior.build(groups, dims, coords, dict(self.posterior_.tree.attrs))
