@@ -27,7 +27,8 @@ class Asked(NamedTuple):
     seed: int
 
     @classmethod
-    def of(cls, estimator, log_likelihood, posterior_predictive, prior_predictive, n_draws, random_state):  # fmt: skip
+    def of(cls, estimator, log_likelihood, posterior_predictive, prior_predictive, n_draws,
+           random_state):  # fmt: skip
         """Check what was asked of an estimator; its seed serves where none is given."""
         if n_draws is not None:
             check_integer("n_draws", n_draws, at_least=1)
@@ -123,7 +124,7 @@ def need_draws(posterior):
 
 
 def need_rows(X, asked):
-    """Raise where something was asked for that needs the data of the fit, which the estimator does not keep."""
+    """Raise where something was asked for that needs the rows of the fit, which are not kept."""
     if X is None and asked.anything:
         raise ValueError(
             "log_likelihood, posterior_predictive and prior_predictive need X, the rows of the fit, which "

@@ -283,7 +283,8 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         names = [str(name) for name in self.categories_]
         sticks = stick_names(model.decomposition, names)
         inputs = {} if self._input_names is None else {"input": self._input_names}
-        return {"stick": sticks, "kernel_parameter": list(model.family.names)} | inputs
+        parameters = list(model.family.names)
+        return {"category": names, "stick": sticks, "kernel_parameter": parameters} | inputs
 
 
 def _check_learn(learn):

@@ -28,9 +28,9 @@ class RowReplicates:
     """A part of `CorrelatedMultinomial`."""
 
     def predict_counts(self, X, *, totals=None, n_draws=256, random_state=None):
-        """Return draws (n_draws, n, K) of counts from the posterior predictive law, one of each posterior draw.
+        """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
-        A row's psi is drawn given its counts, so these are replicates of the same rows, each with its own
+        Each posterior draw of the parameters gives one. A row's psi is drawn given its counts, so these are replicates of the same rows, each with its own
         probabilities; their mean is that of `predict_proba` times the totals. A row without counts is a new
         one of the population: ``predict_counts(np.zeros_like(X), totals=X.sum(axis=1))`` are new rows as
         large as those of X, which is what checks the population.

@@ -92,7 +92,9 @@ def log_left_out(model, state, shards, counts, seed, number):
         left = np.maximum(1.0 - variance * potential.omega, SMALLEST)
         means.append((mean - variance * potential.kappa) / left)
         variances.append(variance / left)
-    return log_evidence(model.decomposition, Latent(*map(np.concatenate, (means, variances))), counts)
+    return log_evidence(
+        model.decomposition, Latent(*map(np.concatenate, (means, variances))), counts
+    )
 
 
 def draw_prior(model, inputs, seed, number):
