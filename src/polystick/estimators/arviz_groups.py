@@ -89,7 +89,8 @@ def assembled(posterior, groups, asked):
 
 def _made(groups, asked, states):
     """Return group -> (values (S, ...), words for the axes after the first)."""
-    made, cells = {}, (groups.rows, "category")
+    cells = (groups.rows, "category")
+    made: dict[str, tuple] = {}
     if asked.log_likelihood:
         made["log_likelihood"] = groups.log_likelihood(states), (groups.units,)
     if asked.posterior_predictive:

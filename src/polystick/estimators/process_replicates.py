@@ -1,5 +1,7 @@
 """What Gaussian processes say of counts that could have been: replicates, groups for ArviZ."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,12 +26,25 @@ _STATE = ("theta", "white", "level", "scale")
 class ProcessReplicates:
     """A part of `MultinomialGP`."""
 
+    _check_inputs: Any
+    _check_table: Any
+    _input_names: Any
+    categories_: Any
+    counts_: Any
+    inputs_: Any
+    model_: Any
+    n_jobs: Any
+    posterior_: Any
+    predict_proba: Any
+    sample_prior: Any
+    seed_: Any
+
     def predict_counts(self, Z=None, *, totals=None, n_draws=256, random_state=None):
         """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
-        At the inputs of the fit, each posterior draw of the functions gives one (fewer where there are fewer).
-        At other inputs, and after mean field, different inputs are drawn independently of each other, as in
-        `predict_proba`.
+        At the inputs of the fit, each posterior draw of the functions gives one; fewer where there are
+        fewer. At other inputs, and after mean field, different inputs are drawn independently of each other,
+        as in `predict_proba`.
 
         Parameters
         ----------

@@ -1,5 +1,7 @@
 """What correlated multinomials say of rows that could have been: replicates, priors, groups for ArviZ."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
@@ -27,13 +29,23 @@ _AT_ONCE = 32  # draws of the parameters, and twice as many rows, whose proposal
 class RowReplicates:
     """A part of `CorrelatedMultinomial`."""
 
+    _check: Any
+    _seen_rows: Any
+    categories_: Any
+    decomposition_: Any
+    model_: Any
+    n_jobs: Any
+    posterior_: Any
+    seed_: Any
+
     def predict_counts(self, X, *, totals=None, n_draws=256, random_state=None):
         """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
-        Each posterior draw of the parameters gives one. A row's psi is drawn given its counts, so these are replicates of the same rows, each with its own
-        probabilities; their mean is that of `predict_proba` times the totals. A row without counts is a new
-        one of the population: ``predict_counts(np.zeros_like(X), totals=X.sum(axis=1))`` are new rows as
-        large as those of X, which is what checks the population.
+        Each posterior draw of the parameters gives one. A row's psi is drawn given its counts, so these
+        are replicates of the same rows, each with its own probabilities; their mean is that of
+        `predict_proba` times the totals. A row without counts is a new one of the population, so
+        ``predict_counts(np.zeros_like(X), totals=X.sum(axis=1))`` are new rows as large as those of X,
+        which is what checks the population.
 
         Parameters
         ----------
@@ -100,13 +112,10 @@ class RowReplicates:
         return assembled(self.posterior_, self._groups(X, asked), asked)
 
     def _groups(self, X, asked):
-        names, coords = self.model_.parameter_type._fields, {}
+        names = self.model_.parameter_type._fields
         if X is None:
-            return Groups(names, _DRAWS, None, "row", coords, None, "row", None, None)
-        counts = self._check(X)
-        labels = labels_of(X)
-        coords["row"] = np.arange(counts.shape[0]) if labels is None else labels
-        coords["category"] = [str(name) for name in self.categories_]
+            return Groups(names, _DRAWS, None, "row", {}, None, "row", None, None)
+        counts, labels = self._check(X), labels_of(X)
         if asked.log_likelihood:
             need_fit(same_rows(self._seen_rows, counts), "the rows")
         seen = 0 * counts if asked.posterior_predictive == "new" else counts
@@ -116,7 +125,10 @@ class RowReplicates:
             _DRAWS,
             counts.toarray() if scipy.sparse.issparse(counts) else counts,
             "row",
-            coords,
+            {
+                "row": np.arange(counts.shape[0]) if labels is None else labels,
+                "category": [str(name) for name in self.categories_],
+            },
             lambda states: self._row_log_likelihoods(counts, states),
             "row",
             lambda states: self._replicates(seen, sizes, asked.seed, states),

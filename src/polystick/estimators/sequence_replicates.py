@@ -1,5 +1,7 @@
 """What models of sequences say of counts that could have been: replicates, priors, groups for ArviZ."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +16,16 @@ _DRAWS = 200  # posterior draws, for groups: each filters all sequences
 
 class SequenceReplicates:
     """A part of all models of sequences."""
+
+    _parameter_names: Any
+    _read_again: Any
+    _read_inputs: Any
+    _shards: Any
+    categories_: Any
+    model_: Any
+    n_jobs: Any
+    posterior_: Any
+    seed_: Any
 
     _has_likelihood = True  # of counts: the posterior is given these
 

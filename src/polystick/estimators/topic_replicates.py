@@ -1,5 +1,7 @@
 """What topic models say of documents that could have been: replicates, priors, groups for ArviZ."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +24,17 @@ _PARTICLES = 128  # an error of 0.3 nats for documents of 100 words, of 0.6 for 
 
 class TopicReplicates:
     """A part of all topic models."""
+
+    _check: Any
+    _refuse_place: Any
+    _seen_rows: Any
+    _shard_new: Any
+    model_: Any
+    n_features_in_: Any
+    n_jobs: Any
+    posterior_: Any
+    seed_: Any
+    words_: Any
 
     def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, **place):
         """Return draws (n_draws, n, V) of word counts from the posterior predictive law, dense.
