@@ -44,7 +44,7 @@ class RowReplicates:
         Each posterior draw of the parameters gives one. A row's psi is drawn given its counts, so these
         are replicates of the same rows, each with its own probabilities; their mean is that of
         `predict_proba` times the totals. A row without counts is a new one of the population, so
-        ``predict_counts(np.zeros_like(X), totals=X.sum(axis=1))`` are new rows as large as those of X,
+        ``predict_counts(0 * X, totals=X.sum(axis=1))`` are new rows as large as those of X,
         which is what checks the population.
 
         Parameters
