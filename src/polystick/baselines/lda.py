@@ -130,6 +130,11 @@ class DirichletTopics:
         drawn = self.parameters(alpha, state.word_topics, state.totals, bits)
         return drawn, rows, counts
 
+    def simulate_shares(self, n, rng):
+        """Draw the shares of n documents (n, T), and topics (T, V), from the joint law."""
+        topics = rng.dirichlet(np.full(self.n_words, self.concentration), self.n_topics)
+        return rng.dirichlet(self.initial_alpha, n), topics
+
     def simulate_counts(self, document, topic, topics, n, rng):
         """Draw a word for each token, given its document and topic, and topics (T, V).
 

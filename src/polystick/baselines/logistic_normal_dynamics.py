@@ -128,6 +128,12 @@ class LogisticNormalDynamics:
         parameters = self._parameters(A, Q, noise, 1.0, 1.0)
         return parameters, *self.simulate_sequences(parameters, totals, rng)
 
+    def simulate_probabilities(self, lengths, rng):
+        """Draw the probabilities (steps, K) of sequences of these lengths, from the joint law."""
+        nothing = [np.zeros(length, dtype=np.int64) for length in lengths]
+        parameters, rows, _ = self.simulate(nothing, rng)
+        return self.probabilities(parameters.emission, parameters.emission_bias, rows.states)
+
     def simulate_sequences(self, parameters, totals, rng):
         """Draw (rows, sequences) given parameters."""
         states = [self._simulate_states(parameters, len(total), rng) for total in totals]

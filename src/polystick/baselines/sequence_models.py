@@ -185,6 +185,8 @@ class RawLDS(SequenceBaseline):
         As in `MultinomialHMM`.
     """
 
+    _has_likelihood = False
+
     def __init__(self, n_states=10, *, floor=1e-4, n_categories=None, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_states = n_states

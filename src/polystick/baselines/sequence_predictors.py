@@ -63,6 +63,12 @@ class HiddenMarkovPredictor:
     def simulate(self, totals, rng, inputs=None):
         return self.model.simulate_sequences(self.parameters, totals, rng)[1]
 
+    def draw_probabilities(self, shard, key):
+        """Draw the probabilities (steps, K) of steps given all of their sequences."""
+        rows = self.model.initial_rows(self._prior, shard, key)
+        rows, _ = self.model.draw_rows(self._prior, shard, rows, key)
+        return self.parameters.emission[rows.states]
+
 
 @dataclass(frozen=True, eq=False)
 class LogisticNormalPredictor:

@@ -108,6 +108,10 @@ class _Family(_Holder):
         kernel = self.kernel.clone_with_theta(theta)
         return self.at(theta).predictor(kernel(new_inputs, self.inputs), kernel.diag(new_inputs))
 
+    def predictor_here(self, theta):
+        """Return the predictor for the very values at the inputs, with any noise that they have."""
+        return self.predictor(theta, self.inputs)
+
     def prior_draws(self, theta, inputs, rng, n):
         """Draw f (n, M') at any inputs (M', d); where inputs are equal, f is."""
         places, index = np.unique(np.asarray(inputs), axis=0, return_inverse=True)
@@ -126,6 +130,10 @@ class DenseFamily(_Family):
 
     def _make(self, kernel):
         return Dense(_cov(kernel, self.inputs))
+
+    def predictor_here(self, theta):
+        kernel = self.kernel.clone_with_theta(theta)
+        return self.at(theta).predictor(_cov(kernel, self.inputs), kernel.diag(self.inputs))
 
 
 class UnstructuredFamily(DenseFamily):

@@ -177,11 +177,14 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
     def _shards(self, model, inference, counts, seed, times):
         return model.shards(counts, slices=self.slices_.number(times))
 
-    def _shard_new(self, counts, times=None):
-        check_length(times, counts.shape[0])
-        slices = self.slices_.number(times)
-        ids = folding.content_ids(counts)
+    def _shard_new(self, counts, ids=None, times=None):
+        slices = self._slices_of(counts.shape[0], times)
+        ids = folding.content_ids(counts) if ids is None else ids
         return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, ids, slices=slices)
+
+    def _slices_of(self, n, times=None):
+        check_length(times, n)
+        return self.slices_.number(times)
 
     def _lay_out(self, counts, times):
         if not self.evolving:

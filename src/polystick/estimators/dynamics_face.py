@@ -52,7 +52,7 @@ class DynamicsEstimator(SequenceEstimator):
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
-        return {"stick": stick_names(model.decomposition, names)}
+        return {"category": names, "stick": stick_names(model.decomposition, names)}
 
     def _parameter_names(self):
         return tuple(
@@ -60,6 +60,15 @@ class DynamicsEstimator(SequenceEstimator):
             for name in self.posterior_.names()
             if name in self.model_.dims and name != "states"
         )
+
+    def _replicated_names(self, again):
+        kept = ("states",) if again and isinstance(self.inference_, Gibbs) else ()
+        return (*self._parameter_names(), *kept)
+
+    def _drawn_probabilities(self, predictor, shard, key, state):
+        if "states" not in state:
+            return super()._drawn_probabilities(predictor, shard, key, state)
+        return predictor.probabilities(state["states"][shard.steps.astype(int)], shard.known)
 
     def smooth(self, X=None, inputs=None, *, level=0.9, n_draws=STATES):
         """Return states and probabilities of each step given the whole sequence.

@@ -9,6 +9,8 @@ from polystick import scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
+from polystick.estimators.row_names import ids_of, named
+from polystick.estimators.row_replicates import RowReplicates
 from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
@@ -30,7 +32,7 @@ _POINTS = 8  # proposals of a row for each posterior draw of the parameters
 _ROWS_AT_ONCE = 64  # each holds its proposals in memory
 
 
-class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Rows of counts over categories that depend on each other.
 
     Each row has its own probabilities; their logits (one for each binary split of the categories) share
@@ -123,8 +125,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=resume,
-            coords=self._coords(model),
+            coords=self._coords(model) | named("row", X),
         )
+        self._seen_rows = ids_of(counts)
         self.inference_, self.model_, self.seed_ = inference, model, seed
         self.decomposition_ = model.decomposition
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]

@@ -10,13 +10,14 @@ from polystick.decomposition import decompose
 from polystick.estimators.inputs import merge_inputs
 from polystick.estimators.multinomial import stick_names
 from polystick.estimators.process_face import ProcessEstimator, kernel_for
+from polystick.estimators.process_replicates import ProcessReplicates
 from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.models import predictive
 from polystick.models.process import ProcessCounts
-from polystick.validation import check_inference, check_integer, check_positive
+from polystick.validation import check_inference, check_integer, check_positive, check_seed
 
 _STATE = ("white", "level", "scale")  # of each stick, besides theta
 _FACTOR = ("linear", "weights", "level", "scale")
@@ -26,7 +27,7 @@ _STATES = 16  # posterior states that new inputs meet
 UNTIL_DONE = Gibbs(250, 250, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
 
 
-class MultinomialGP(ProcessEstimator):
+class MultinomialGP(ProcessReplicates, ProcessEstimator):
     """Counts over categories whose probabilities are smooth functions of inputs, such as time and place.
 
     The logit of each binary split of the categories is a Gaussian process over the inputs; all share one
@@ -195,16 +196,18 @@ class MultinomialGP(ProcessEstimator):
             values[mine] = np.logaddexp(values[mine], found - np.log(len(states)))
         return values + scores.log_coefficients(counts) if coefficient else values
 
-    def sample_prior(self, Z, n_draws=1):
+    def sample_prior(self, Z, n_draws=1, *, random_state=None):
         """Return draws (n_draws, n, K) of the probabilities at inputs, as if nothing had been counted.
 
-        Hyperparameters that are learned have draws of their own. The same at each call.
+        Hyperparameters that are learned have draws of their own. The same at each call, unless random_state
+        is given; it is the seed of the fit by default.
         """
         inputs, index = merge_inputs(self._check_inputs(Z))
         check_integer("n_draws", n_draws, at_least=1)
+        seed = self.seed_ if random_state is None else check_seed(random_state)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             drawn = execution.map(
-                lambda i: predictive.draw_prior(self.model_, inputs, self.seed_, i), range(n_draws)
+                lambda i: predictive.draw_prior(self.model_, inputs, seed, i), range(n_draws)
             )
             return np.stack(list(drawn))[:, index]
 
@@ -282,7 +285,9 @@ class MultinomialGP(ProcessEstimator):
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
         sticks = stick_names(model.decomposition, names)
-        return {"stick": sticks, "kernel_parameter": list(model.family.names)}
+        inputs = {} if self._input_names is None else {"input": self._input_names}
+        parameters = list(model.family.names)
+        return {"category": names, "stick": sticks, "kernel_parameter": parameters} | inputs
 
 
 def _check_learn(learn):

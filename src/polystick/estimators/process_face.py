@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.inputs import Categories, check_inputs, check_table, merge
+from polystick.estimators.row_names import labels_of
 from polystick.inference.execution import execution_for
 from polystick.validation import all_or_nothing, check_integer, check_running
 
@@ -38,7 +39,8 @@ class ProcessEstimator(BaseEstimator):
             check_running(self.n_jobs, self.progress, self.checkpoint)
             self._categories = Categories()
             inputs, counts = self._read(Z, X, reset=True)
-            self.inputs_, self.counts_, _ = merge(inputs, counts)
+            self.inputs_, self.counts_, place_of = merge(inputs, counts)
+            self._input_names = _names_of_inputs(Z, X, place_of)
             self.categories_ = self._categories.names
             self._learn(resume)
             return self
@@ -108,6 +110,15 @@ class ProcessEstimator(BaseEstimator):
         tags.target_tags.multi_output = True
         tags.target_tags.positive_only = True
         return tags
+
+
+def _names_of_inputs(Z, X, place_of):
+    """Return labels of the merged inputs, where rows have names and none share their inputs; or None."""
+    labels = labels_of(X)
+    labels = labels_of(Z) if labels is None else labels
+    if labels is None or place_of.max() + 1 < len(place_of):
+        return None
+    return labels[np.argsort(place_of)]
 
 
 def kernel_for(kernel, inputs):

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from polystick import scores
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
+from polystick.estimators.sequence_replicates import SequenceReplicates
 from polystick.estimators.sequence_results import Filtered, Forecast, Smoothed, forecast_of
 from polystick.estimators.sequences import Read, read_sequences
 from polystick.inference.execution import execution_for, one_blas_thread
@@ -24,7 +25,7 @@ __all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
 STATES = 32  # posterior states that predictions are averaged over
 
 
-class SequenceEstimator(BaseEstimator):
+class SequenceEstimator(SequenceReplicates, BaseEstimator):
     """What all of them offer; a subclass has `_make_model` and `_check_inference`.
 
     These see `read_`, what came into the fit. A subclass whose model has inputs says `_takes_inputs`; its
@@ -85,7 +86,7 @@ class SequenceEstimator(BaseEstimator):
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=resume,
-            coords=self._coords(model),
+            coords=self._coords(model) | self.read_.step_names,
         )
         self.model_, self.inference_, self.seed_ = model, inference, seed
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from polystick.estimators.row_names import labels_of
 from polystick.validation import LARGEST_COUNT, category_names
 
 __all__ = ["Read", "as_array", "as_list", "read_sequences"]
@@ -23,6 +24,12 @@ class Read(NamedTuple):
     sequences: list  # of tokens (steps,) int64 or counts (steps, K) CSR of int64
     inputs: list | None  # of (steps, m) float64
     categories: np.ndarray  # (K,) names
+    labels: np.ndarray | None = None  # of the steps of all sequences, where they have names
+
+    @property
+    def step_names(self):
+        """The labels of steps as coordinates of a posterior."""
+        return {} if self.labels is None else {"step": self.labels}
 
     @property
     def lengths(self):
@@ -68,7 +75,17 @@ def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
             )
     K = _n_categories(sequences, n_categories, in_fit=categories is None)
     names = _names(given, K, categories)
-    return Read(sequences, None, names)
+    return Read(sequences, None, names, _step_labels(given))
+
+
+def _step_labels(given):
+    """Return the labels of the steps of all sequences; where there are several, with their numbers."""
+    labels = [labels_of(sequence) for sequence in given]
+    if any(each is None for each in labels):
+        return None
+    if len(labels) == 1:
+        return labels[0]
+    return np.array([f"{i}, {label}" for i, each in enumerate(labels) for label in each])
 
 
 # one or many

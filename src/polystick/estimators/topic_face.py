@@ -10,7 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.intervals import interval
+from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.seeds import seed_for
+from polystick.estimators.topic_replicates import TopicReplicates
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.models import folding
@@ -31,7 +33,9 @@ _STATES = 32  # posterior states that new documents meet
 _HELD_OUT_STATES = 8  # each has a swarm of particles
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicEstimator(
+    TopicReplicates, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """What all topic models offer; a subclass says how to make its model."""
 
     stream_: Any
@@ -39,11 +43,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _shard_new(self, counts, **place):
+    def _shard_new(self, counts, ids=None, **place):
         """Cut new documents into blocks; a subclass may ask for more than their counts."""
+        self._refuse_place(place)
+        ids = folding.content_ids(counts) if ids is None else ids
+        return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, ids)
+
+    def _refuse_place(self, place):
         if place:
             raise TypeError(f"{type(self).__name__} takes no {', '.join(place)} for new documents")
-        return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, folding.content_ids(counts))
 
     def _lay_out(self, counts, **place):
         """Return counts by the cells of the recorded topics (T, ...)."""
@@ -84,8 +92,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=resume,
-            coords=self._coords(),
+            coords=self._coords() | named("document", X),
         )
+        self._seen_rows = ids_of(counts)
         return self._finish(model, inference, posterior, seed)
 
     def _inference(self):

@@ -85,6 +85,24 @@ class Posterior:
         picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
         return [tuple(array[i] for array in arrays) for i in picked]
 
+    def even_draws(self, names, n_draws):
+        """Return the numbers of draws that all of the variables have: evenly spaced, the same in each chain.
+
+        n_draws : how many in all chains together, at most; None is all of them
+        """
+        common = functools.reduce(np.intersect1d, map(self._kept_draws, names))
+        if n_draws is None:
+            return common
+        wanted = min(len(common), max(1, n_draws // self[names[0]].shape[0]))
+        return common[np.unique(np.linspace(0, len(common) - 1, wanted).round().astype(int))]
+
+    def states(self, names, draws):
+        """Return name -> array at these draws, a list of them: chain after chain."""
+        taken = [
+            _joined(self[name][:, np.isin(self._kept_draws(name), draws)]).copy() for name in names
+        ]
+        return [dict(zip(names, values)) for values in zip(*taken)]
+
     def _kept_draws(self, name):
         axis = f"draw_of_{name}"
         if "thinned" in self.tree.children and axis in self.tree["thinned"].coords:

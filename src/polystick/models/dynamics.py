@@ -32,6 +32,7 @@ from polystick.models.dynamics_steps import (
     chain_sums,
     named_columns,
     packed_products,
+    path,
     pull_back,
     spectral_radius,
 )
@@ -150,6 +151,22 @@ class MultinomialDynamics(DynamicsFactors):
         mean, cov, _ = self.initial_prior.draw(rng)
         emission = self._centre + self.scales * rng.standard_normal(self._centre.shape)
         return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+
+    def simulate_probabilities(self, lengths, rng, inputs=None):
+        """Draw the probabilities (S, K) of the steps of sequences of these lengths, from the joint law."""
+        parameters, d = self._draw_from_prior(rng), self.n_dims
+        known, pushes = self._ends(lengths, inputs)
+        dynamics, push = np.split(parameters.coefficients, [d], axis=1)
+        roots = [np.linalg.cholesky(parameters[i]) for i in (3, 1)]  # of the first state, of a step
+        states, stop = [], 0
+        for length in lengths:
+            start, stop = stop, stop + length
+            noise = rng.standard_normal((length, d))
+            first = parameters.initial_mean + roots[0] @ noise[0]
+            shocks = noise[1:] @ roots[1].T + pushes[start + 1 : stop] @ push.T
+            states.append(path(first, dynamics, shocks))
+        u = np.column_stack([np.concatenate(states), known])
+        return self.decomposition.probabilities(u @ parameters.emission.T)
 
     def simulate_rows(self, parameters, totals, rng, inputs=None):
         """Draw the states of sequences as long as their totals."""

@@ -96,6 +96,10 @@ class Predictor:
         rows = self.model.simulate_rows(self.parameters, totals, rng, inputs)
         return self.model.simulate_counts(self.parameters, rows, totals, rng, inputs)
 
+    def draw_probabilities(self, shard, key, n_sweeps=30):
+        """Draw the probabilities (S, K) of steps given all of their sequences."""
+        return self.probabilities(self.smooth(shard, key, n_sweeps), shard.known)
+
     def smooth(self, shard, key, n_sweeps):
         """Return states (S, D) of sequences given all of them: where a chain of their own ends."""
         rows = self.model.initial_rows(self.prior, shard, key)

@@ -4,6 +4,8 @@ import numpy as np
 
 from polystick.kernels import emissions
 
+LARGEST_STATE = 1e100  # of draws from the prior, whose dynamics may explode
+
 
 def packed_products(vectors):
     """Return x x' of each row x of vectors (n, E), packed."""
@@ -37,6 +39,20 @@ def chain_sums(starts, states, pushes):
     x, first = np.column_stack([before, pushes[follows]]), states[heads]
     xx, yx, yy = x.T @ x, after.T @ x, after.T @ after
     return len(after), xx, yx, yy, len(first), first.sum(axis=0), first.T @ first
+
+
+def path(first, dynamics, shocks):
+    """Return states (T, D) from the first one, each the dynamics times the one before plus a shock.
+
+    Where they would overflow they are scaled down: then only their directions matter.
+    """
+    states = np.empty((len(shocks) + 1, len(first)))
+    states[0] = first
+    for t, shock in enumerate(shocks):
+        state = dynamics @ states[t] + shock
+        size = np.abs(state).max()
+        states[t + 1] = state if size < LARGEST_STATE else state * (LARGEST_STATE / size)
+    return states
 
 
 def spectral_radius(matrix):

@@ -224,22 +224,24 @@ class CorrelatedCounts:
 
     # rows given parameters: scores and predictions
 
-    def propose_rows(self, priors, shard, n_points):
+    def propose_rows(self, priors, shard, n_points, noise=None):
         """Propose psi of each row under each prior; weight it so that the weights average to p(x_i).
 
         The proposal is Laplace's approximation, with the same points for each row, so that a row
-        depends on itself alone. The multinomial coefficient is left out.
+        depends on itself alone; or, where rows must be independent, with noise (n, S n_points, k).
+        The multinomial coefficient is left out.
 
         Returns psi (n, S n_points, k) and log weights (n, S n_points), for S priors.
         """
         splits = shard.dense(self.n_sticks)
         psi = empirical_psi(splits)
-        points = standard_normal_points(len(priors) * n_points, self.n_sticks)
+        if noise is None:
+            noise = standard_normal_points(len(priors) * n_points, self.n_sticks)[None]
         proposed, log_weights = [], []
         for number, prior in enumerate(priors):
             psi = self._climb(prior, splits, psi, n_steps=20 if number == 0 else 3)
-            noise = points[number * n_points : (number + 1) * n_points]
-            drawn, log_density = self._draw_about(prior, splits, psi, noise)
+            mine = noise[:, number * n_points : (number + 1) * n_points]
+            drawn, log_density = self._draw_about(prior, splits, psi, mine)
             each = Splits(*(part[:, None] for part in splits))
             log_likelihood = augmentation.log_likelihood(each, drawn).sum(axis=2)
             log_prior = prior.log_density(drawn.reshape(-1, self.n_sticks)).reshape(drawn.shape[:2])
@@ -258,8 +260,9 @@ class CorrelatedCounts:
     def _draw_about(self, prior, splits, psi, noise):
         """Draw from the Gaussian with the curvature at psi; return the draws and their log density."""
         potential = augmentation.quadratic_potential(splits, psi)
-        drawn, log_det = prior.draws(potential, np.broadcast_to(noise, (len(psi), *noise.shape)))
-        distance = np.square(noise).sum(axis=1) + self.n_sticks * np.log(2 * np.pi)
+        each = np.broadcast_to(noise, (len(psi), *noise.shape[1:]))
+        drawn, log_det = prior.draws(potential, each)
+        distance = np.square(noise).sum(axis=2) + self.n_sticks * np.log(2 * np.pi)
         return drawn, 0.5 * (log_det[:, None] - distance)
 
     def log_population(self, parameters, n_points=512):

@@ -20,7 +20,11 @@ __all__ = [
     "expected_probabilities",
     "latent_at",
     "log_evidence",
+    "log_left_out",
 ]
+
+
+SMALLEST = 1e-9  # part of what is known of an input that the others tell
 
 
 class Latent(NamedTuple):
@@ -72,6 +76,25 @@ def log_evidence(decomposition, latent, counts):
     cells = (part[active] for part in (successes, trials, *latent))
     logs[active] = log_binomial_evidence(*cells)
     return logs.sum(axis=0)
+
+
+def log_left_out(model, state, shards, counts, seed, number):
+    """Return log p(x_m | all other inputs, their omega, the parameters) (M,), without the coefficient.
+
+    Given omega the functions are integrated out, so what is left to say of an input without its own counts
+    is Gaussian: its law given all, with its own potential taken out again (a cavity).
+    """
+    solver = model.family.at(state["theta"])
+    here, key = model.family.predictor_here(state["theta"]), _key(seed, number)
+    means, variances = [], []
+    for shard in shards:
+        potential, (mean, variance) = model.collapse(state, solver, here, shard, key)
+        left = np.maximum(1.0 - variance * potential.omega, SMALLEST)
+        means.append((mean - variance * potential.kappa) / left)
+        variances.append(variance / left)
+    return log_evidence(
+        model.decomposition, Latent(*map(np.concatenate, (means, variances))), counts
+    )
 
 
 def draw_prior(model, inputs, seed, number):

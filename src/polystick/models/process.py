@@ -313,14 +313,24 @@ class ProcessCounts(VariationalProcess):
             mean, variance = predictor.given(draw["white"])
             return level + scale * mean, scale**2 * variance
         solver = self.family.at(draw["theta"])
-        found = []
-        for shard in shards:
-            given = [draw[name][shard.rows.astype(int)] for name in ("white", "level", "scale")]
-            psi = _psi(solver, *given)
-            potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
-            found.append(predictor.collapsed(centred(potential, *given[1:])))
+        found = [self.collapse(draw, solver, predictor, shard, key)[1] for shard in shards]
         mean, variance = map(np.concatenate, zip(*found))
-        return level + scale * mean, scale**2 * variance
+        return mean, variance
+
+    def collapse(self, draw, solver, predictor, shard, key):
+        """Return a potential of some sticks, omega drawn anew; mean and variance (r, M*) of psi given it."""
+        given = [draw[name][shard.rows.astype(int)] for name in ("white", "level", "scale")]
+        psi = _psi(solver, *given)
+        potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
+        level, scale = (part[:, None] for part in given[1:])
+        mean, variance = predictor.collapsed(centred(potential, *given[1:]))
+        return potential, (level + scale * mean, scale**2 * variance)
+
+    def probabilities_of(self, draw):
+        """Return the probabilities (M, K) at the inputs of the fit in a recorded draw."""
+        solver = self.family.at(draw["theta"])
+        psi = _psi(solver, *(draw[name] for name in ("white", "level", "scale")))
+        return self.decomposition.probabilities(psi.T)
 
 
 def solver_at(family, theta):

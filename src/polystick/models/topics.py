@@ -145,6 +145,11 @@ class CorrelatedTopics(VariationalTopics):
         words = self.proportions(rows.psi) @ (topics / topics.sum(axis=1, keepdims=True))
         return rng.multinomial(n_tokens, words / words.sum(axis=1, keepdims=True))
 
+    def simulate_shares(self, n, *slices_and_rng):
+        """Draw the shares of n documents (n, T), and topics (T, ...), from the joint law."""
+        parameters, rows, _ = self.simulate(np.zeros(n, dtype=np.int64), *slices_and_rng)
+        return self.proportions(rows.psi), self.describe_parameters(parameters)["topics"]
+
     def parameters(self, law, words, share):
         """Build parameters from the fields that tell of psi and those that tell of the topics."""
         return self.parameter_type(share=share, move=np.arange(self.n_topics), **law, **words)
