@@ -48,7 +48,7 @@ def digest():
     """Return a name for all that decides what is compiled."""
     sources = [Path(__file__), *sorted(KERNELS.glob("*.py")), *sorted(KERNELS.glob("*.npz"))]
     content = b"".join(source.read_bytes() for source in sources)
-    return hashlib.sha256(content + sys.version.encode()).hexdigest()[:16]
+    return hashlib.sha256(content + f"{numba.__version__} {sys.version}".encode()).hexdigest()[:16]
 
 
 def path():
