@@ -59,6 +59,14 @@ def test_a_sweep_that_stands_still_is_found(law):
     assert law.worst_z(still, 400, np.random.default_rng(0)) > SURE_Z
 
 
+def test_what_never_varies_is_no_evidence():
+    """The mean of many times 0.1 is not 0.1, and has no error."""
+    law = Law(simulate, lambda everything: np.array([everything[0], 0.1, -np.pi]))
+    assert law.worst_z(sweep_with(0.5), 400, np.random.default_rng(0)) < MAX_Z
+    other = Law(simulate, lambda everything: np.array([everything[0] > 9.0]) + 1e-9)
+    assert other.worst_z(lambda *given: (10.0, 10.0), 400, np.random.default_rng(0)) > SURE_Z
+
+
 def test_what_is_thought_right_must_not_be_found_wrong_early(law):
     with pytest.raises(AssertionError, match="call it wrong too early"):
         law.z(sweep_with(1.5), 2000, np.random.default_rng(0))
