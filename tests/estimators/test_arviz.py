@@ -3,6 +3,7 @@
 import warnings
 
 import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
