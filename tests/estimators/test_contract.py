@@ -289,7 +289,11 @@ def test_other_width_than_in_fit(model, counts):
         ({"checkpoint": 5}, TypeError, "checkpoint must be the path of a folder, or None; got 5"),
         ({"checkpoint": ""}, ValueError, "checkpoint must be the path of a folder; got an empty"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
-        ({"progress": "yes"}, TypeError, "progress must be True, False or a function; got 'yes'"),
+        (
+            {"progress": "yes"},
+            TypeError,
+            "progress must be True, False, None or a function; got 'yes'",
+        ),
     ],
 )
 def test_bad_parameters(model, counts, parameters, error, message):

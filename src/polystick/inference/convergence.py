@@ -79,7 +79,7 @@ class Verdict(NamedTuple):
         if self.n_draws < FEWEST_DRAWS:
             yield f"{self.n_draws} draws of each chain are too few to tell"
         if self.rhat.value > self.rhat_limit:
-            yield f"R-hat of {self.rhat.name} is {self.rhat.value:.2f}, above {self.rhat_limit:.2f}"
+            yield f"R-hat of {self.rhat.name} is {self.rhat.value:.3f}, above {self.rhat_limit:g}"
         if self.ess.value < self.min_ess:
             size = f"{self.ess.value:.0f} effective draws of {self.min_ess:.0f} wanted"
             yield f"{self.ess.name} has {size}"

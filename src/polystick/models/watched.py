@@ -153,8 +153,9 @@ class SplitWatch:
 
     def lags(self, told):
         """Return 1 + 2 E[omega] Var(psi | x) of each cell."""
-        psi = told["psi"].reshape(-1, len(self.cells.rows))
-        return {"psi": 1.0 + 2.0 * _omega(self.cells.trials, psi).mean(axis=0) * psi.var(axis=0)}
+        psi, axes = told["psi"], (0, 1)
+        omega = _omega(self.cells.trials, psi).mean(axis=axes)
+        return {"psi": 1.0 + 2.0 * omega * psi.var(axis=axes)}
 
 
 def _first_leaves(children):
