@@ -11,6 +11,7 @@ from polystick import (
     CorrelatedMultinomial,
     CorrelatedTopicModel,
     DynamicMultinomial,
+    Gibbs,
     MultinomialGP,
     MultinomialLDS,
 )
@@ -89,3 +90,15 @@ def test_a_default_fit_that_does_not_says_so(family):
     assert len(warned) == 1
     assert warned[0].startswith("the chains have not converged: ")
     assert not model.posterior_.verdict().converged
+
+
+@pytest.mark.parametrize("n_jobs", [2, 4])
+def test_a_run_that_ends_when_it_is_done_has_the_same_bits_on_any_threads(n_jobs):
+    until = Gibbs(50, 50, n_chains=4, min_ess=400, max_draws=2000)
+    counts = rng().multinomial(100, rng().dirichlet(np.full(3, 5.0), 1100))  # several blocks
+    one, other = (
+        CorrelatedMultinomial(inference=until, random_state=2, n_jobs=n).fit(counts).posterior_
+        for n in (1, n_jobs)
+    )
+    assert 50 < one["mean"].shape[1] < 2000
+    assert other.tree.identical(one.tree)

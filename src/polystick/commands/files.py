@@ -274,7 +274,7 @@ def _tokens(arrays, names, path):
 
 def _read_market(path, reading):
     try:
-        matrix = scipy.sparse.csr_array(scipy.io.mmread(unpacked(path)))
+        matrix = scipy.sparse.csr_array(scipy.io.mmread(unpacked(path), spmatrix=False))
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
     names = None if reading.vocabulary is None else read_names(reading.vocabulary)
