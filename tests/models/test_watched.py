@@ -58,17 +58,18 @@ def test_no_counts_at_all():
 def test_the_category_on_the_rare_side_is_watched(tree):
     counts = np.array([[100, 0, 100, 100], [100, 100, 0, 100]])
     splits = tree.split(counts)
-    watch = watched.SplitWatch(cells_of(*splits), tree, "row", None, None)
+    watch = watched.RowWatch(cells_of(*splits), tree, "row")
     leaves = watched._first_leaves(tree.children)
-    for row, node, category in zip(watch.cells.rows, watch.cells.nodes, watch._categories):
+    for row, node, category in zip(watch.cells.rows, watch.cells.nodes, watch.categories):
         successes, trials = splits.successes[row, node], splits.trials[row, node]
         side = int(successes > trials - successes)
         assert category == leaves[node, side]
         assert counts[row, category] <= trials / 2 or successes == trials - successes
 
 
-def test_the_lag_is_what_it_takes():
+def test_the_lag_is_what_it_takes(monkeypatch):
     """Effective draws of psi, of a few lopsided cells, with mean and covariance known."""
+    monkeypatch.setattr("polystick.inference.gibbs._ENOUGH", 10**6)  # every draw is looked at
     tree = Decomposition.sticks([0, 1])
     prior = NormalInverseWishart(np.zeros(1), 1e8, 4e8 * np.eye(1), 1e8)
     counts = np.array([[5, 5], [0, 100], [0, 2000], [50, 50], [1, 10000], [30, 0]])

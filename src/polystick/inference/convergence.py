@@ -15,14 +15,31 @@ What a model may tell, besides what Gibbs sampling asks of it:
 Rows that are not watched have running moments of each chain, and so an R-hat each.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
-from polystick.inference.diagnostics import FEWEST_DRAWS, diagnose
+from polystick.inference.diagnostics import (
+    FEWEST_DRAWS,
+    Rough,
+    diagnose,
+    flat,
+    screen,
+    suspects_among,
+)
 
-__all__ = ["MIN_ESS", "RHAT_LIMIT", "Verdict", "look_at", "rows_agree", "verdict_on", "worst_of"]
+__all__ = [
+    "MIN_ESS",
+    "RHAT_LIMIT",
+    "Verdict",
+    "look_at",
+    "look_for_worst",
+    "rows_agree",
+    "verdict_on",
+    "worst_of",
+]
 
 RHAT_LIMIT = 1.01
 MIN_ESS = 400
@@ -101,13 +118,30 @@ class Verdict(NamedTuple):
 
 def look_at(variables):
     """Return name -> Diagnosed for draws (chain, draw, ...) by name, where there is something to say."""
-    found = {}
-    for name, draws in variables.items():
-        if np.shape(draws)[1] >= FEWEST_DRAWS and np.size(draws):
-            diagnosed = diagnose(draws)
-            if diagnosed is not None:
-                found[name] = diagnosed
-    return found
+    found = {name: diagnose(draws) for name, draws in _long_enough(variables).items()}
+    return {name: diagnosed for name, diagnosed in found.items() if diagnosed is not None}
+
+
+def look_for_worst(variables):
+    """Return (name -> Diagnosed of those that may be the worst of all, the names that were looked at)."""
+    draws = {name: flat(values) for name, values in _long_enough(variables).items()}
+    rough = {name: screen(values) for name, values in draws.items()}
+    varying = {name: each for name, each in rough.items() if np.isfinite(each.slowness).any()}
+    if not varying:
+        return {}, ()
+    edges = np.cumsum([0, *(len(each.rhat) for each in varying.values())])
+    suspects = suspects_among(Rough(*map(np.concatenate, zip(*varying.values()))))
+    mine = [suspects[(suspects >= i) & (suspects < j)] - i for i, j in itertools.pairwise(edges)]
+    found = {name: diagnose(draws[name], entries) for name, entries in zip(varying, mine)}
+    return {name: each for name, each in found.items() if each is not None}, tuple(varying)
+
+
+def _long_enough(variables):
+    return {
+        name: draws
+        for name, draws in variables.items()
+        if np.shape(draws)[1] >= FEWEST_DRAWS and np.size(draws)
+    }
 
 
 def worst_of(found, label):
@@ -137,13 +171,13 @@ def diagnosed_groups(tree):
 def verdict_on(tree, min_ess=MIN_ESS):
     """Return the Verdict on the tree of a run of Gibbs sampling."""
     variables = diagnosed_groups(tree)
-    found = look_at({name: variable.values for name, variable in variables.items()})
+    values = {name: variable.values for name, variable in variables.items()}
+    found, names = look_for_worst(values)
     rhat, ess = worst_of(found, lambda name, entry: label_of(name, variables[name], entry, 2))
     n_chains, n_draws = variables["log_likelihood"].shape
     limit = tree.attrs.get("rhat_limit", RHAT_LIMIT)
     rhat = _larger(rhat, _worst_row(tree, n_chains, limit, min_ess))
     advice = tree.attrs.get("advice", "")
-    names = tuple(found)
     return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, advice)
 
 

@@ -14,16 +14,20 @@ from scipy import fft, special, stats
 __all__ = [
     "FEWEST_DRAWS",
     "Diagnosed",
+    "Rough",
     "bulk_ess",
     "diagnose",
+    "flat",
     "rhat",
     "rhat_of_moments",
+    "screen",
+    "suspects_among",
     "tail_ess",
 ]
 
 FEWEST_DRAWS = 4  # of each chain: two in each half
 TAIL = 0.05
-_LOOKED_AT = 8  # entries that are looked at in full, by R-hat and by ESS each
+LOOKED_AT = 4  # entries that are looked at in full, by R-hat and by ESS each
 
 
 class Diagnosed(NamedTuple):
@@ -41,29 +45,76 @@ class Diagnosed(NamedTuple):
         return min(self.ess, self.tail_ess)
 
 
-def diagnose(draws):
-    """Return what is worst among the entries of a variable, or None if none of them varies."""
-    draws = np.asarray(draws, np.float64).reshape(*np.shape(draws)[:2], -1)
-    varying = np.flatnonzero(np.ptp(draws, axis=(0, 1)) > 0)
-    if not len(varying):
+def diagnose(draws, entries=None):
+    """Return what is worst among the entries of a variable, or None if none of them varies.
+
+    entries : those to look at in full; None: those that a quick look finds worst
+    """
+    draws = flat(draws)
+    rough = screen(draws)
+    n_varying = int(np.isfinite(rough.slowness).sum())
+    suspects = suspects_among(rough) if entries is None else np.asarray(entries)
+    if not n_varying or not len(suspects):
         return None
-    suspects = varying[_suspects(draws[..., varying])]
     taken = np.ascontiguousarray(draws[..., suspects])
-    r, bulk = rhat(taken), bulk_ess(taken)
-    tail = tail_ess(taken)
+    halves = split(taken)
+    scores = normal_scores(halves)
+    r, bulk, tail = _worse(scores, halves), _ess(scores), tail_ess(taken)
     tail = np.where(np.isnan(tail), bulk, tail)  # no tails where almost all draws are the same
     worst, least = int(np.argmax(r)), int(np.argmin(np.minimum(bulk, tail)))
     sizes = float(bulk.min()), float(tail.min())
-    return Diagnosed(
-        float(r[worst]), *sizes, int(suspects[worst]), int(suspects[least]), len(varying)
-    )
+    return Diagnosed(float(r[worst]), *sizes, int(suspects[worst]), int(suspects[least]), n_varying)
+
+
+def flat(draws):
+    """Return draws (chain, draw, ...) as (chain, draw, entries)."""
+    draws = np.asarray(draws, np.float64)
+    return draws.reshape(*draws.shape[:2], -1)
+
+
+class Rough(NamedTuple):
+    """A quick look at each entry, by moments alone; NaN for what never varies."""
+
+    rhat: np.ndarray  # of split chains
+    slowness: np.ndarray  # variance of batch means over that of draws
+
+
+def screen(draws):
+    """Return the quick look at draws (chain, draw, entries)."""
+    n_chains, n_draws = draws.shape[:2]
+    n_batches = 2 * max(1, int(np.sqrt(n_draws)) // 2)
+    width = n_draws // n_batches
+    parts = draws[:, n_draws - n_batches * width :].reshape(n_chains, n_batches, width, -1)
+    means = parts.mean(axis=2)
+    halves = means.reshape(2 * n_chains, n_batches // 2, -1).mean(axis=1)
+    squares = np.einsum("cbwe,cbwe->e", parts, parts) / (n_chains * n_batches * width)
+    variance = squares - np.square(means.mean(axis=(0, 1)))
+    same = (draws == draws[0, 0]).all(axis=(0, 1))
+    variance = np.where(same, np.nan, np.maximum(variance, np.finfo(float).tiny))
+    between = halves.var(axis=0)
+    with np.errstate(divide="ignore", over="ignore"):
+        r = np.sqrt(1.0 + between / np.maximum(variance - between, np.finfo(float).tiny))
+        return Rough(np.where(same, np.nan, r), means.var(axis=(0, 1)) / variance)
+
+
+def suspects_among(rough):
+    """Return the entries that a quick look finds worst, in either respect."""
+    varying = np.flatnonzero(np.isfinite(rough.slowness))
+    if len(varying) <= 2 * LOOKED_AT:
+        return varying
+    worst = (part[varying].argpartition(-LOOKED_AT)[-LOOKED_AT:] for part in rough)
+    return varying[np.union1d(*worst)]
 
 
 def rhat(draws):
     """Return the larger of the R-hats of ranks, and of ranks of distances from the median."""
     halves = split(draws)
+    return _worse(normal_scores(halves), halves)
+
+
+def _worse(scores, halves):
     folded = np.abs(halves - np.median(halves, axis=(0, 1)))
-    return np.fmax(_rhat(normal_scores(halves)), _rhat(normal_scores(folded)))
+    return np.fmax(_rhat(scores), _rhat(normal_scores(folded)))
 
 
 def bulk_ess(draws):
@@ -137,17 +188,3 @@ def _first_at_most_zero(pairs):
     ends = ~(pairs > 0)
     ends[-1] = True
     return ends.argmax(axis=0)
-
-
-def _suspects(draws):
-    """Return entries whose halves disagree most, and those whose batches do, by moments alone."""
-    if draws.shape[2] <= 2 * _LOOKED_AT:
-        return np.arange(draws.shape[2])
-    halves = split(draws)
-    r = _rhat(halves)
-    n_batches = max(2, int(np.sqrt(draws.shape[1])))
-    width = draws.shape[1] // n_batches
-    batches = draws[:, : n_batches * width].reshape(len(draws), n_batches, width, -1).mean(axis=2)
-    slow = batches.var(axis=(0, 1)) / draws.var(axis=(0, 1))
-    r = np.where(np.isnan(r), np.inf, r)
-    return np.union1d(np.argsort(r)[-_LOOKED_AT:], np.argsort(slow)[-_LOOKED_AT:])

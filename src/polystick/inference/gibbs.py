@@ -37,7 +37,7 @@ from polystick.inference.convergence import (
     MIN_ESS,
     NOTHING,
     RHAT_LIMIT,
-    look_at,
+    look_for_worst,
     rows_agree,
     worst_of,
 )
@@ -60,6 +60,7 @@ from polystick.validation import check_integer, warn_user
 
 _GROWTH = 1.25  # of the draws between two looks
 _MOST = 10  # times n_draws
+_ENOUGH = 500  # draws of each chain to judge it by
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class _Run:
         self.recorder = Recorder(settings.most_draws, settings.max_bytes)
         self.rows = RowRecorder(len(shards))
         self.watching = Watching(model, shards)
+        self.watched_each = max(1, settings.n_draws // _ENOUGH)
         self.seen = (0, NOTHING, NOTHING)  # draws at the last look, the worst R-hat and ESS then
         self.parameters = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
@@ -214,7 +216,7 @@ class _Run:
         names, draws = getattr(self.model, "identified", None), self.recorder.draws()
         known = {n for n in draws if n.startswith(WATCHED) or n == "log_likelihood"}
         known |= {n for n in draws if names is None or n in names}
-        found = look_at({name: draws[name] for name in draws if name in known})
+        found, _ = look_for_worst({name: draws[name] for name in draws if name in known})
         return worst_of(found, lambda name, entry: name.removeprefix(WATCHED))
 
     def _row_rhats(self):
@@ -343,12 +345,16 @@ class _Run:
         if self.settings.keep:
             rows = [concatenate(blocks) for blocks in zip(*kept)]
             values |= {n: np.stack([c[n] for c in rows]) for n in self.settings.keep}
-        values |= self.watching.told(self.parameters, chains, taken)
+        if self._is_watched():
+            values |= self.watching.told(self.parameters, chains, taken)
         self.recorder.add({**values, "log_likelihood": self.log_likelihood})
 
     def _look_at_rows(self, shard, rows):
         said = self.model.describe_rows(shard, rows)
-        return said, self.watching.take(shard, rows, said)
+        return said, self.watching.take(shard, rows, said) if self._is_watched() else None
+
+    def _is_watched(self):
+        return self.recorder.n_added % self.watched_each == 0
 
 
 class _Nothing(tuple):

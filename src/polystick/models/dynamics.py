@@ -368,7 +368,7 @@ class MultinomialDynamics(DynamicsFactors):
             places = watched.picked(shard.steps, wanted)
             return {"u": np.column_stack([rows.states[places], shard.known[places]])}
 
-        return watched.SplitWatch(
+        return watched.LatentWatch(
             cells, self.decomposition, "step", take, lambda p, taken: taken["u"] @ p.emission.T
         )
 

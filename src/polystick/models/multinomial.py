@@ -156,13 +156,7 @@ class CorrelatedCounts:
         cells = watched.choose_cells(
             watched.dense_cells(shard.rows, shard.dense(self.n_sticks)) for shard in shards
         )
-
-        def take(shard, rows, wanted):
-            return {"psi": rows.psi[watched.picked(shard.rows, wanted)]}
-
-        return watched.SplitWatch(
-            cells, self.decomposition, "row", take, lambda parameters, taken: taken["psi"]
-        )
+        return watched.RowWatch(cells, self.decomposition, "row")
 
     # mean field
 

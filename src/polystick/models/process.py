@@ -292,7 +292,7 @@ class ProcessCounts(VariationalProcess):
             found = watched.dense_cells(inputs, Splits(*(part.T for part in shard.splits)))
             return found._replace(nodes=shard.rows.astype(int)[found.nodes])
 
-        return watched.SplitWatch(
+        return watched.LatentWatch(
             watched.choose_cells(map(cells, shards)),
             self.decomposition,
             "input",

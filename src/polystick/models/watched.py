@@ -6,7 +6,7 @@ others are spread over the data. `inference.convergence` says what is asked of a
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ from polystick import polyagamma
 
 __all__ = [
     "Cells",
+    "LatentWatch",
+    "RowWatch",
     "ShareWatch",
-    "SplitWatch",
     "choose_cells",
     "dense_cells",
     "picked",
@@ -109,14 +110,68 @@ def picked(ids, wanted):
 
 @dataclass(frozen=True)
 class SplitWatch:
-    """Probabilities of categories, and psi of the splits that they hang on, at some cells.
+    """Probabilities of categories, and psi of the splits that they hang on, at some cells."""
 
-    take(shard, rows, rows wanted) -> name -> array; psi(parameters, taken) -> (rows wanted, k)
-    """
-
-    cells: Cells
+    cells: Cells  # by row and node
     decomposition: Any
     row: str  # what a row is
+
+    @cached_property
+    def categories(self):
+        """The category on the rare side of each cell's split, the first one below it."""
+        _, nodes, successes, trials = self.cells
+        below = _first_leaves(self.decomposition.children)
+        return below[nodes, (successes > trials - successes).astype(int)]
+
+    @property
+    def axes(self):
+        rows = self.cells.rows.tolist()
+        return {
+            "probabilities": {self.row: rows, "category": self.categories.tolist()},
+            "psi": {self.row: rows, "stick": self.cells.nodes.tolist()},
+        }
+
+    def lags(self, told):
+        """Return 1 + 2 E[omega] Var(psi | x) of each cell."""
+        psi, axes = told["psi"], (0, 1)
+        omega = _omega(self.cells.trials, psi).mean(axis=axes)
+        return {"psi": 1.0 + 2.0 * omega * psi.var(axis=axes)}
+
+
+@dataclass(frozen=True)
+class RowWatch(SplitWatch):
+    """Cells of rows that have psi and describe their probabilities; blocks hold rows one after another."""
+
+    _places: dict = field(default_factory=dict)  # first row of a block -> where its cells are
+
+    def take(self, shard, rows, described):
+        places = self._places.get(shard.rows[0])
+        if places is None:
+            places = self._places[shard.rows[0]] = self._find(shard.rows)
+        local, nodes, categories = places
+        return {
+            "probabilities": described["probabilities"][local, categories],
+            "psi": rows.psi[local, nodes],
+        }
+
+    def _find(self, ids):
+        start, stop = np.searchsorted(self.cells.rows, [ids[0], ids[-1] + np.uint64(1)])
+        here = slice(start, stop)
+        local = (self.cells.rows[here] - ids[0]).astype(np.intp)
+        return local, self.cells.nodes[here], self.categories[here]
+
+    def tell(self, parameters, described, taken):
+        return taken
+
+
+@dataclass(frozen=True)
+class LatentWatch(SplitWatch):
+    """Cells of rows whose psi is made of what is taken of them and of parameters.
+
+    taken(shard, rows, wanted) -> name -> array, of the wanted rows among those of a block
+    psi(parameters, taken)     -> (wanted, k)
+    """
+
     taken: Callable
     psi: Callable
 
@@ -128,34 +183,13 @@ class SplitWatch:
     def _places(self):
         return np.searchsorted(self.wanted, self.cells.rows)
 
-    @cached_property
-    def _categories(self):
-        """The category on the rare side of each cell's split, the first one below it."""
-        _, nodes, successes, trials = self.cells
-        below = _first_leaves(self.decomposition.children)
-        return below[nodes, (successes > trials - successes).astype(int)]
-
-    @property
-    def axes(self):
-        rows = self.cells.rows.tolist()
-        return {
-            "probabilities": {self.row: rows, "category": self._categories.tolist()},
-            "psi": {self.row: rows, "stick": self.cells.nodes.tolist()},
-        }
-
     def take(self, shard, rows, described):
         return self.taken(shard, rows, self.wanted)
 
     def tell(self, parameters, described, taken):
         psi = self.psi(parameters, taken)
-        pi = self.decomposition.probabilities(psi)[self._places, self._categories]
+        pi = self.decomposition.probabilities(psi)[self._places, self.categories]
         return {"probabilities": pi, "psi": psi[self._places, self.cells.nodes]}
-
-    def lags(self, told):
-        """Return 1 + 2 E[omega] Var(psi | x) of each cell."""
-        psi, axes = told["psi"], (0, 1)
-        omega = _omega(self.cells.trials, psi).mean(axis=axes)
-        return {"psi": 1.0 + 2.0 * omega * psi.var(axis=axes)}
 
 
 def _first_leaves(children):
