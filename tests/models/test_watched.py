@@ -51,7 +51,7 @@ def test_blocks_of_rows_are_looked_at_together():
 def test_no_counts_at_all():
     empty = watched.choose_cells([cells_of(np.zeros((3, 2), int), np.zeros((3, 2), int))])
     assert len(empty.rows) == 0
-    assert len(watched.picked(np.arange(3), np.arange(0))) == 0
+    assert len(watched.Picked(np.arange(0))(np.arange(3))) == 0
 
 
 @pytest.mark.parametrize("tree", [Decomposition.sticks([2, 0, 1, 3]), Decomposition.balanced(4)])
@@ -95,7 +95,7 @@ def test_documents_are_paired_in_the_order_of_the_blocks():
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 6)
     taken = [watch.take(b, None, {"proportions": shares[b.rows.astype(int)]}) for b in blocks]
     joined = {"proportions": np.concatenate([part["proportions"] for part in taken])}
-    told = watch.tell(None, {}, joined)["similarity"]
+    told = watch.tell([None], [{}], [joined])["similarity"][0]
     pairs = watch.axes["similarity"]
     expected = [shares[a] @ shares[b] for a, b in zip(pairs["document"], pairs["and"])]
     np.testing.assert_allclose(told, expected)

@@ -8,7 +8,8 @@ What a model may tell, besides what Gibbs sampling asks of it:
     watch(shards)   -> what to look at in the rows, chosen from the data, with
         axes                                    name -> word -> numbers of what each quantity is about
         take(shard, rows, described)            -> name -> array, taken of a block's rows in each draw
-        tell(parameters, described, taken)      -> name -> array (c,), the quantities of a draw
+        tell(parameters, described, taken)      -> name -> array (chain, c), the quantities of a draw, from
+                                                   lists over chains
         lags(told)                              -> name -> array (c,), sweeps for an independent draw, from
                                                    the draws (chain, draw, c) of the quantities
 

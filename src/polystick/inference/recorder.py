@@ -64,7 +64,9 @@ class Recorder:
     def add(self, values):
         """Keep one draw of each variable, given as name -> array (chain, ...)."""
         for name, value in values.items():
-            stride = self.strides.setdefault(name, self._stride(name, value))
+            if name not in self.strides:
+                self.strides[name] = self._stride(name, value)
+            stride = self.strides[name]
             if self.n_added % stride == 0:
                 self._draws.setdefault(name, []).append(value)
             if stride > 1:

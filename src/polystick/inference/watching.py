@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from polystick.inference.execution import concatenate
 from polystick.inference.recorder import WATCHED
 
@@ -25,11 +23,9 @@ class Watching:
         """Return name -> (chain, c), from the parameters of each chain and what was taken of its blocks."""
         if self._watch is None:
             return {}
-        chains = [
-            self._watch.tell(*given, concatenate(blocks))
-            for *given, blocks in zip(parameters, described, zip(*taken))
-        ]
-        return {WATCHED + name: np.stack([c[name] for c in chains]) for name in chains[0]}
+        joined = [concatenate(blocks) for blocks in zip(*taken)]
+        told = self._watch.tell(parameters, described, joined)
+        return {WATCHED + name: value for name, value in told.items()}
 
     def described(self, draws):
         """Return the draws of the quantities with their lags."""

@@ -364,9 +364,9 @@ class MultinomialDynamics(DynamicsFactors):
             watched.ragged_cells(shard.steps, shard.splits) for shard in shards
         )
 
-        def take(shard, rows, wanted):
-            places = watched.picked(shard.steps, wanted)
-            return {"u": np.column_stack([rows.states[places], shard.known[places]])}
+        def take(shard, rows, picked):
+            places = picked(shard.steps)
+            return {"u": np.concatenate([rows.states[places], shard.known[places]], axis=1)}
 
         return watched.LatentWatch(
             cells, self.decomposition, "step", take, lambda p, taken: taken["u"] @ p.emission.T

@@ -296,7 +296,7 @@ class ProcessCounts(VariationalProcess):
             watched.choose_cells(map(cells, shards)),
             self.decomposition,
             "input",
-            lambda shard, rows, wanted: {"psi": rows.psi[:, wanted]},
+            lambda shard, rows, picked: {"psi": rows.psi[:, picked.wanted]},
             lambda parameters, taken: taken["psi"].T,
         )
 

@@ -17,11 +17,11 @@ from polystick import polyagamma
 __all__ = [
     "Cells",
     "LatentWatch",
+    "Picked",
     "RowWatch",
     "ShareWatch",
     "choose_cells",
     "dense_cells",
-    "picked",
     "ragged_cells",
 ]
 
@@ -100,12 +100,18 @@ def _evenly(n):
     return np.unique(np.linspace(0, n - 1, min(n, N_CELLS)).astype(int)) if n else np.arange(0)
 
 
-def picked(ids, wanted):
-    """Return the places in ids of those that are among the wanted, which are sorted."""
-    if not len(wanted):
-        return np.arange(0)
-    places = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
-    return np.flatnonzero(wanted[places] == ids)
+class Picked:
+    """Where the wanted ids (sorted) are in each block: found once, for blocks stay as they were cut."""
+
+    def __init__(self, wanted):
+        self.wanted = wanted
+        self._of_block: dict = {}
+
+    def __call__(self, ids):
+        places = self._of_block.get(ids[0])
+        if places is None:
+            places = self._of_block[ids[0]] = np.flatnonzero(np.isin(ids, self.wanted))
+        return places
 
 
 @dataclass(frozen=True)
@@ -142,12 +148,12 @@ class SplitWatch:
 class RowWatch(SplitWatch):
     """Cells of rows that have psi and describe their probabilities; blocks hold rows one after another."""
 
-    _places: dict = field(default_factory=dict)  # first row of a block -> where its cells are
+    _of_block: dict = field(default_factory=dict)  # first row -> where the cells of a block are
 
     def take(self, shard, rows, described):
-        places = self._places.get(shard.rows[0])
+        places = self._of_block.get(shard.rows[0])
         if places is None:
-            places = self._places[shard.rows[0]] = self._find(shard.rows)
+            places = self._of_block[shard.rows[0]] = self._find(shard.rows)
         local, nodes, categories = places
         return {
             "probabilities": described["probabilities"][local, categories],
@@ -155,41 +161,40 @@ class RowWatch(SplitWatch):
         }
 
     def _find(self, ids):
-        start, stop = np.searchsorted(self.cells.rows, [ids[0], ids[-1] + np.uint64(1)])
-        here = slice(start, stop)
-        local = (self.cells.rows[here] - ids[0]).astype(np.intp)
+        here = np.isin(self.cells.rows, ids)
+        local = np.searchsorted(ids, self.cells.rows[here])
         return local, self.cells.nodes[here], self.categories[here]
 
     def tell(self, parameters, described, taken):
-        return taken
+        return {name: np.stack([each[name] for each in taken]) for name in taken[0]}
 
 
 @dataclass(frozen=True)
 class LatentWatch(SplitWatch):
     """Cells of rows whose psi is made of what is taken of them and of parameters.
 
-    taken(shard, rows, wanted) -> name -> array, of the wanted rows among those of a block
-    psi(parameters, taken)     -> (wanted, k)
+    taken(shard, rows, picked) -> name -> array; picked(ids) are the places of the rows that have cells
+    psi(parameters, taken)     -> (rows that have cells, k)
     """
 
     taken: Callable
     psi: Callable
 
     @cached_property
-    def wanted(self):
-        return np.unique(self.cells.rows)
+    def _picked(self):
+        return Picked(np.unique(self.cells.rows))
 
     @cached_property
     def _places(self):
-        return np.searchsorted(self.wanted, self.cells.rows)
+        return np.searchsorted(self._picked.wanted, self.cells.rows)
 
     def take(self, shard, rows, described):
-        return self.taken(shard, rows, self.wanted)
+        return self.taken(shard, rows, self._picked)
 
     def tell(self, parameters, described, taken):
-        psi = self.psi(parameters, taken)
-        pi = self.decomposition.probabilities(psi)[self._places, self.categories]
-        return {"probabilities": pi, "psi": psi[self._places, self.cells.nodes]}
+        psi = np.stack(list(map(self.psi, parameters, taken)))
+        pi = self.decomposition.probabilities(psi)[:, self._places, self.categories]
+        return {"probabilities": pi, "psi": psi[:, self._places, self.cells.nodes]}
 
 
 def _first_leaves(children):
@@ -219,8 +224,8 @@ class ShareWatch:
         return cls(ids[chosen])
 
     @cached_property
-    def _wanted(self):
-        return np.sort(self.documents)
+    def _picked(self):
+        return Picked(np.sort(self.documents))
 
     @property
     def axes(self):
@@ -228,11 +233,11 @@ class ShareWatch:
         return {"similarity": {"document": pairs[:, 0].tolist(), "and": pairs[:, 1].tolist()}}
 
     def take(self, shard, rows, described):
-        return {"proportions": described["proportions"][picked(shard.rows, self._wanted)]}
+        return {"proportions": described["proportions"][self._picked(shard.rows)]}
 
     def tell(self, parameters, described, taken):
-        one, other = taken["proportions"][0::2], taken["proportions"][1::2]
-        return {"similarity": (one * other).sum(axis=1)}
+        shares = np.stack([each["proportions"] for each in taken])
+        return {"similarity": (shares[:, 0::2] * shares[:, 1::2]).sum(axis=2)}
 
     def lags(self, told):
         return {}
