@@ -56,18 +56,20 @@ def run():
     names = datasets.load_names("M", n_names=20, years=[1970, 1990, 2010])
     state = datasets.load_names("F", n_names=6).xs("NM", level="state")
     years = state.index.to_numpy().reshape(-1, 1)
-    words = datasets.load_state_of_the_union().counts[::4]
+    words = datasets.load_state_of_the_union().counts[::8]
     small = np.random.default_rng(0).multinomial(250, [0.3, 0.3, 0.2, 0.1, 0.1], size=26)
     return [
         compare("rows, 26 x 5, default", CorrelatedMultinomial(), small),
         compare("rows, 153 x 20, default", CorrelatedMultinomial(), names),
-        compare("process, 54 x 6", MultinomialGP(inference=Gibbs(500, 250)), years, state),
+        compare(
+            "process, 54 x 6", MultinomialGP(inference=Gibbs(250, 100)), years, state, repeats=3
+        ),
         compare("composition, 54 x 6", DynamicMultinomial(inference=Gibbs(1000, 300)), state),
         compare(
-            "topics, 1122 documents, T = 20",
+            "topics, 561 documents, T = 20",
             CorrelatedTopicModel(20, inference=Gibbs(200, 200, n_chains=2)),
             words,
-            repeats=2,
+            repeats=3,
         ),
     ]
 

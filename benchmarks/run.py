@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import corpora
+import diagnostics
 import dynamics_chain
 import dynamics_sweep
 import gaussian_rows
@@ -38,6 +39,7 @@ MODULES = (
     dynamics_chain,
     dynamics_sweep,
     sequence_baselines,
+    diagnostics,
 )
 PEERS = (
     "numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn", "jax", "dynamax", "hmmlearn",

@@ -68,6 +68,20 @@ def test_slow_tails_are_seen_where_the_bulk_is_fine():
     assert found.tail_ess < found.ess
 
 
+def test_chains_that_differ_in_spread_are_found_among_many():
+    x = chains(4, 500, 0.0, n_entries=300)
+    x[3, :, 41] *= 3.0
+    found = diagnostics.diagnose(x)
+    assert found.worst == 41
+    assert found.rhat == pytest.approx(diagnostics.rhat(x).max())
+
+
+def test_a_mean_far_away_hides_nothing():
+    x = chains(4, 500, 0.0, n_entries=300) + 1e9
+    x[..., 7] += np.arange(4)[:, None]
+    assert diagnostics.diagnose(x).worst == 7
+
+
 def test_constants_are_not_diagnosed():
     x = chains(2, 50, 0.0)
     x[..., 1:] = 7.0

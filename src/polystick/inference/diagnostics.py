@@ -27,7 +27,7 @@ __all__ = [
 
 FEWEST_DRAWS = 4  # of each chain: two in each half
 TAIL = 0.05
-LOOKED_AT = 4  # entries that are looked at in full, by R-hat and by ESS each
+LOOKED_AT = 4  # entries that are looked at in full, for each of three quick looks
 
 
 class Diagnosed(NamedTuple):
@@ -76,6 +76,7 @@ class Rough(NamedTuple):
     """A quick look at each entry, by moments alone; NaN for what never varies."""
 
     rhat: np.ndarray  # of split chains
+    unevenness: np.ndarray  # relative variance of their variances
     slowness: np.ndarray  # variance of batch means over that of draws
 
 
@@ -83,27 +84,36 @@ def screen(draws):
     """Return the quick look at draws (chain, draw, entries)."""
     n_chains, n_draws = draws.shape[:2]
     n_batches = 2 * max(1, int(np.sqrt(n_draws)) // 2)
-    width = n_draws // n_batches
+    width, least = n_draws // n_batches, np.finfo(float).tiny
     parts = draws[:, n_draws - n_batches * width :].reshape(n_chains, n_batches, width, -1)
-    means = parts.mean(axis=2)
-    halves = means.reshape(2 * n_chains, n_batches // 2, -1).mean(axis=1)
-    squares = np.einsum("cbwe,cbwe->e", parts, parts) / (n_chains * n_batches * width)
-    variance = squares - np.square(means.mean(axis=(0, 1)))
-    same = (draws == draws[0, 0]).all(axis=(0, 1))
-    variance = np.where(same, np.nan, np.maximum(variance, np.finfo(float).tiny))
-    between = halves.var(axis=0)
-    with np.errstate(divide="ignore", over="ignore"):
-        r = np.sqrt(1.0 + between / np.maximum(variance - between, np.finfo(float).tiny))
-        return Rough(np.where(same, np.nan, r), means.var(axis=(0, 1)) / variance)
+    centre = parts[0, 0, 0]
+    parts = parts - centre  # so that squares of a far mean do not drown the variance
+    batches = parts.mean(axis=2)
+    squares = np.einsum("cbwe,cbwe->cbe", parts, parts) / width
+    means, seconds = (_of_halves(part) for part in (batches, squares))
+    variances = np.maximum(seconds - np.square(means), least)
+    within, between = variances.mean(axis=0), means.var(axis=0)
+    still = np.where((seconds == 0).all(axis=0), np.nan, 1.0)
+    with np.errstate(over="ignore"):
+        rhat = np.sqrt(1.0 + between / within)
+        unevenness = variances.var(axis=0) / np.square(np.maximum(within, np.sqrt(least)))
+        slowness = batches.var(axis=(0, 1)) / (within + between)
+    return Rough(still * rhat, still * unevenness, still * slowness)
+
+
+def _of_halves(batches):
+    """Return averages over the halves of each chain (2 chains, entries) from those of batches."""
+    n_chains, n_batches = batches.shape[:2]
+    return batches.reshape(2 * n_chains, n_batches // 2, -1).mean(axis=1)
 
 
 def suspects_among(rough):
-    """Return the entries that a quick look finds worst, in either respect."""
+    """Return the entries that a quick look finds worst, in any respect."""
     varying = np.flatnonzero(np.isfinite(rough.slowness))
-    if len(varying) <= 2 * LOOKED_AT:
+    if len(varying) <= len(rough) * LOOKED_AT:
         return varying
-    worst = (part[varying].argpartition(-LOOKED_AT)[-LOOKED_AT:] for part in rough)
-    return varying[np.union1d(*worst)]
+    worst = [part[varying].argpartition(-LOOKED_AT)[-LOOKED_AT:] for part in rough]
+    return varying[np.unique(np.concatenate(worst))]
 
 
 def rhat(draws):
