@@ -201,7 +201,7 @@ def test_groups_share_chains_and_draws(tmp_path):
     )
     expected = np.linspace(0, 39, 15).round().astype(int)
     for name in ("posterior", "sample_stats", "log_likelihood", "posterior_predictive",
-                 "prior_predictive"):  # fmt: skip
+                 "prior_predictive", "watched"):  # fmt: skip
         there = group(data, name)
         assert list(there["chain"].values) == [0, 1]
         assert list(there["draw"].values) == list(expected)

@@ -67,9 +67,8 @@ def test_the_category_on_the_rare_side_is_watched(tree):
         assert counts[row, category] <= trials / 2 or successes == trials - successes
 
 
-def test_the_lag_is_what_it_takes(monkeypatch):
+def test_the_lag_is_what_it_takes():
     """Effective draws of psi, of a few lopsided cells, with mean and covariance known."""
-    monkeypatch.setattr("polystick.inference.gibbs._ENOUGH", 10**6)  # every draw is looked at
     tree = Decomposition.sticks([0, 1])
     prior = NormalInverseWishart(np.zeros(1), 1e8, 4e8 * np.eye(1), 1e8)
     counts = np.array([[5, 5], [0, 100], [0, 2000], [50, 50], [1, 10000], [30, 0]])

@@ -304,6 +304,8 @@ def _cgroup_cores(path="/sys/fs/cgroup/cpu.max"):
 
 def concatenate(parts):
     """Join the per-block dictionaries of arrays along the rows."""
+    if len(parts) == 1:
+        return parts[0]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

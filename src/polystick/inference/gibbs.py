@@ -60,7 +60,6 @@ from polystick.validation import check_integer, warn_user
 
 _GROWTH = 1.25  # of the draws between two looks
 _MOST = 10  # times n_draws
-_ENOUGH = 500  # draws of each chain to judge it by
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,6 @@ class _Run:
         self.recorder = Recorder(settings.most_draws, settings.max_bytes)
         self.rows = RowRecorder(len(shards))
         self.watching = Watching(model, shards)
-        self.watched_each = max(1, settings.n_draws // _ENOUGH)
         self.seen = (0, NOTHING, NOTHING)  # draws at the last look, the worst R-hat and ESS then
         self.parameters = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
@@ -345,16 +343,12 @@ class _Run:
         if self.settings.keep:
             rows = [concatenate(blocks) for blocks in zip(*kept)]
             values |= {n: np.stack([c[n] for c in rows]) for n in self.settings.keep}
-        if self._is_watched():
-            values |= self.watching.told(self.parameters, chains, taken)
+        values |= self.watching.told(self.parameters, chains, taken)
         self.recorder.add({**values, "log_likelihood": self.log_likelihood})
 
     def _look_at_rows(self, shard, rows):
         said = self.model.describe_rows(shard, rows)
-        return said, self.watching.take(shard, rows, said) if self._is_watched() else None
-
-    def _is_watched(self):
-        return self.recorder.n_added % self.watched_each == 0
+        return said, self.watching.take(shard, rows, said)
 
 
 class _Nothing(tuple):

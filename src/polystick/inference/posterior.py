@@ -234,7 +234,7 @@ def _axes(group, name, n_axes, dims):
         "posterior": ("chain", "draw"),
         "sample_stats": ("chain", "draw"),
         "thinned": ("chain", f"draw_of_{name}"),
-        "watched": ("chain", "look", f"cell_of_{name}"),
+        "watched": ("chain", "draw", f"cell_of_{name}"),
         "optimisation": ("sweep",),
     }.get(group, ())
     if group == "watched":
