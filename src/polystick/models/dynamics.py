@@ -366,11 +366,13 @@ class MultinomialDynamics(DynamicsFactors):
 
         def take(shard, rows, picked):
             places = picked(shard.steps)
-            return {"u": np.concatenate([rows.states[places], shard.known[places]], axis=1)}
+            return {"states": rows.states[places], "known": shard.known[places]}
 
-        return watched.LatentWatch(
-            cells, self.decomposition, "step", take, lambda p, taken: taken["u"] @ p.emission.T
-        )
+        return watched.LatentWatch(cells, self.decomposition, "step", take, self.watched_psi)
+
+    def watched_psi(self, parameters, taken):
+        u = np.concatenate([taken["states"], taken["known"]], axis=1)
+        return u @ parameters.emission.T
 
     def predictor(self, described):
         """Return what predicts under one posterior draw of the parameters."""
