@@ -84,6 +84,21 @@ def test_the_lag_is_what_it_takes():
     assert "row 4, stick" in posterior.verdict().lag.name
 
 
+@pytest.mark.parametrize("size", [4, 100])
+def test_what_is_told_is_what_the_rows_have(size):
+    counts = np.random.default_rng(0).poisson([9.0, 1.0, 3.0, 0.1], (11, 4))
+    tree = Decomposition.balanced(4)
+    prior = NormalInverseWishart.weak(*tree.dirichlet_moments(1.0))
+    model = CorrelatedCounts(prior, tree)
+    settings = Gibbs(6, 3, n_chains=2, keep=("probabilities",))
+    shards = model.shards(counts, size=size)
+    posterior = settings.run(model, shards, seed=1)
+    axes = model.watch(shards).axes["probabilities"]
+    kept = posterior["probabilities"][:, :, axes["row"], axes["category"]]
+    np.testing.assert_array_equal(posterior.tree["watched"]["probabilities"].values, kept)
+    assert len(set(axes["row"])) > 5
+
+
 def test_documents_are_paired_in_the_order_of_the_blocks():
     class Block:
         def __init__(self, rows):

@@ -154,19 +154,17 @@ class RowWatch(SplitWatch):
         places = self._of_block.get(shard.rows[0])
         if places is None:
             places = self._of_block[shard.rows[0]] = self._find(shard.rows)
-        local, nodes, categories = places
-        return {
-            "probabilities": described["probabilities"][local, categories],
-            "psi": rows.psi[local, nodes],
-        }
+        of_categories, of_nodes = places  # in flat arrays: a third of the time of pairs
+        pi = described["probabilities"].take(of_categories)
+        return {"probabilities": pi, "psi": rows.psi.take(of_nodes)}
 
     def _find(self, ids):
-        here = np.isin(self.cells.rows, ids)
+        here, k = np.isin(self.cells.rows, ids), len(self.decomposition.children)
         local = np.searchsorted(ids, self.cells.rows[here])
-        return local, self.cells.nodes[here], self.categories[here]
+        return local * (k + 1) + self.categories[here], local * k + self.cells.nodes[here]
 
     def tell(self, parameters, described, taken):
-        return {name: np.stack([each[name] for each in taken]) for name in taken[0]}
+        return {name: np.array([each[name] for each in taken]) for name in taken[0]}
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,7 @@ class LatentWatch(SplitWatch):
         return self.taken(shard, rows, self._picked)
 
     def tell(self, parameters, described, taken):
-        psi = np.stack(list(map(self.psi, parameters, taken)))
+        psi = np.array(list(map(self.psi, parameters, taken)))
         pi = self.decomposition.probabilities(psi)[:, self._places, self.categories]
         return {"probabilities": pi, "psi": psi[:, self._places, self.cells.nodes]}
 
