@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from polystick import DynamicMultinomial
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.inference.diagnostics import bulk_ess
@@ -97,6 +98,22 @@ def test_what_is_told_is_what_the_rows_have(size):
     kept = posterior["probabilities"][:, :, axes["row"], axes["category"]]
     np.testing.assert_array_equal(posterior.tree["watched"]["probabilities"].values, kept)
     assert len(set(axes["row"])) > 5
+
+
+def test_what_is_told_of_compositions_is_what_their_steps_have():
+    """States are psi there."""
+    rng = np.random.default_rng(0)
+    sequences = [rng.multinomial(20, [0.6, 0.3, 0.1], size=n) for n in (9, 14)]
+    inference = Gibbs(6, 3, n_chains=2)
+    model = DynamicMultinomial(inference=inference, random_state=1).fit(sequences)
+    watch = model.model_.watch(model.model_.shards(model.sequences_))
+    group, kept = model.posterior_.tree["watched"], model.posterior_["states"]
+    cells = watch.cells
+    steps, nodes = cells.rows.astype(int), cells.nodes
+    np.testing.assert_array_equal(group["psi"].values, kept[:, :, steps, nodes])
+    pi = model.decomposition_.probabilities(kept)[:, :, steps, watch.categories]
+    np.testing.assert_allclose(group["probabilities"].values, pi)
+    assert len(set(nodes.tolist())) == 2
 
 
 def test_documents_are_paired_in_the_order_of_the_blocks():

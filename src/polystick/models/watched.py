@@ -183,16 +183,23 @@ class LatentWatch(SplitWatch):
         return Picked(np.unique(self.cells.rows))
 
     @cached_property
-    def _places(self):
-        return np.searchsorted(self._picked.wanted, self.cells.rows)
+    def _flat(self):
+        """Where the cells are in flat arrays of probabilities and of psi."""
+        k = len(self.decomposition.children)
+        rows = np.searchsorted(self._picked.wanted, self.cells.rows)
+        return rows * (k + 1) + self.categories, rows * k + self.cells.nodes
 
     def take(self, shard, rows, described):
         return self.taken(shard, rows, self._picked)
 
     def tell(self, parameters, described, taken):
         psi = np.array(list(map(self.psi, parameters, taken)))
-        pi = self.decomposition.probabilities(psi)[:, self._places, self.categories]
-        return {"probabilities": pi, "psi": psi[:, self._places, self.cells.nodes]}
+        pi = self.decomposition.probabilities(psi)
+        of_categories, of_nodes = self._flat
+        return {
+            "probabilities": pi.reshape(len(pi), -1).take(of_categories, axis=1),
+            "psi": psi.reshape(len(psi), -1).take(of_nodes, axis=1),
+        }
 
 
 def _first_leaves(children):
