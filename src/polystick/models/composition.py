@@ -62,8 +62,8 @@ class CompositionDynamics(MultinomialDynamics):
         """The scale of psi means something."""
         return 1.0
 
-    def watched_psi(self, parameters, taken):
-        return taken["states"]
+    def watched_psi(self, parameters, states, known):
+        return states
 
     def describe_parameters(self, parameters):
         said = super().describe_parameters(parameters)

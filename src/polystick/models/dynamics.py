@@ -364,15 +364,19 @@ class MultinomialDynamics(DynamicsFactors):
             watched.ragged_cells(shard.steps, shard.splits) for shard in shards
         )
 
+        steps = np.unique(cells.rows).astype(np.intp)
+        known = np.concatenate([shard.known for shard in shards])[steps]
+
         def take(shard, rows, picked):
-            places = picked(shard.steps)
-            return {"states": rows.states[places], "known": shard.known[places]}
+            return {"states": rows.states.take(picked(shard.steps), axis=0)}
 
-        return watched.LatentWatch(cells, self.decomposition, "step", take, self.watched_psi)
+        def psi(parameters, taken):
+            return self.watched_psi(parameters, taken["states"], known)
 
-    def watched_psi(self, parameters, taken):
-        u = np.concatenate([taken["states"], taken["known"]], axis=1)
-        return u @ parameters.emission.T
+        return watched.LatentWatch(cells, self.decomposition, "step", take, psi)
+
+    def watched_psi(self, parameters, states, known):
+        return np.concatenate([states, known], axis=1) @ parameters.emission.T
 
     def predictor(self, described):
         """Return what predicts under one posterior draw of the parameters."""
