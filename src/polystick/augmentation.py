@@ -1,8 +1,9 @@
 """The waist: given omega, a multinomial looks to a Gaussian like a diagonal potential on psi.
 
 Left of it are counts, split into binary decisions; right of it are only Gaussians. Gibbs fills omega with
-a draw, mean field with an expectation, and nothing downstream can tell. Arrays keep the layout of the
-splits: (n, K-1) for dense rows, flat for ragged ones. An empty stick is (0, 0) and needs no epsilon.
+a draw, mean field with an expectation, an ellipse (`kernels.ellipse`) with a curvature, and nothing
+downstream can tell. Arrays keep the layout of the splits: (n, K-1) for dense rows, flat for ragged ones. An
+empty stick is (0, 0) and needs no epsilon.
 """
 
 from typing import NamedTuple
@@ -10,6 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick import polyagamma
+
+LOPSIDED = 1.5  # times the curvature: omega from which a split is lopsided
+FEWEST_TRIALS = 20  # of a lopsided split: with fewer, omega is small anyway
 
 
 class Potential(NamedTuple):
@@ -43,6 +47,29 @@ def quadratic_potential(splits, psi):
     success = 1.0 / (1.0 + np.exp(-np.clip(psi, -700, 700)))
     omega = splits.trials * success * (1.0 - success)
     return Potential(splits.successes - splits.trials * success + omega * psi, omega)
+
+
+def lopsided(splits):
+    """Tell for which splits omega would be much larger than what counts tell of psi, from the counts alone.
+
+    There a draw of psi given omega is a small step: the lag is 1 + 2 E[omega] Var(psi | x).
+    """
+    yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
+    curvature = splits.trials * yes * no / np.square(yes + no)
+    omega = polyagamma.mean(splits.trials, np.log(yes / no))
+    return (splits.trials >= FEWEST_TRIALS) & (omega > LOPSIDED * curvature)
+
+
+def site(splits, psi):
+    """Return a fixed potential about psi: Laplace's, softened where the likelihood is skewed.
+
+    For a split of s successes or failures, whichever are fewer, curvature is lowered to (s + 1) / (s + 2)
+    of it: the tail on the rare side is as wide as the prior lets it be. The slope at psi stays.
+    """
+    kappa, omega = quadratic_potential(splits, psi)
+    fewer = np.minimum(splits.successes, splits.trials - splits.successes)
+    less = omega / (fewer + 2.0)
+    return Potential(kappa - less * psi, omega - less)
 
 
 def log_likelihood(splits, psi):
