@@ -52,6 +52,26 @@ class Law:
                 break
         return worst
 
+    def drift_z(self, sweep, n_starts, n_sweeps, rng):
+        """Return z-scores of what sweeps change on average, from starts that have the law already.
+
+        sweep(everything, i, rng) -> everything      given the same data
+
+        Where data are so strong that new data hardly move, `z` would take for ever; here all starts are
+        independent, and what each is before is held against what it is after.
+        """
+        changes = []
+        for start in range(n_starts):
+            everything = self.simulate(rng)
+            before = self.summarise(everything)
+            for i in range(n_sweeps):
+                everything = sweep(everything, start * n_sweeps + i, rng)
+            changes.append(self.summarise(everything) - before)
+        changes = np.stack(changes)
+        error = changes.std(axis=0, ddof=1) / np.sqrt(n_starts)
+        moved = error > 0
+        return changes.mean(axis=0)[moved] / error[moved]
+
     def _looks(self, resample, n_iter, n_direct, rng):
         """Yield z-scores again and again, at last those after n_iter sweeps."""
         direct, everything, seen = self.direct(n_direct), self.simulate(rng), []
@@ -86,6 +106,8 @@ def gap_in_errors(successive, direct, early=False):
 def one_sweep(model, parameters, rows, shard, i):
     """Return parameters and rows after sweep number i, given the counts of one block."""
     key = Key(7, i)
+    if hasattr(model, "move_together"):
+        parameters, (rows,) = model.move_together(parameters, [shard], [rows], key)
     rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
     return model.draw_parameters(parameters, statistics, key), rows
 

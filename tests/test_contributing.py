@@ -50,6 +50,6 @@ def test_the_schedules_ask_for_nothing_else():
 
 
 def test_the_smallest_model_has_all_that_is_not_optional():
-    optional = {"settle", "agree", "describe_parameters", "diagnose"}
+    optional = {"settle", "agree", "move_together", "describe_parameters", "diagnose"}
     optional |= {"identified", "watch", "rhat_limit", "advice", "has_labels"}
     assert {name for name in names(protocol()) if not hasattr(Toy, name)} == optional

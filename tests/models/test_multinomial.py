@@ -1,7 +1,7 @@
 """Correlated multinomials: the sweep is right, the bound is a bound, and both would be caught if not."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numba
@@ -18,6 +18,8 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.kernels import log_concave
+from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows
 from statistics_tools import MAX_Z
 
@@ -28,7 +30,16 @@ TREE = CorrelatedCounts(
     NormalInverseWishart(np.array([0.5, -1.0, 0.2]), 1.5, 8 * np.eye(3) + 2.0, 13.0),
     Decomposition.balanced(4),
 )
+HEAVY = CorrelatedCounts(  # tails of cov that a start near the mode would never see
+    NormalInverseWishart(np.array([-2.0, -1.5, -2.0]), 0.8, np.eye(3) + 2.0, 5.0),
+    Decomposition.sticks(range(4)),
+)
+LIGHT = CorrelatedCounts(
+    NormalInverseWishart(np.array([-2.5, -3.0, -3.0]), 4.0, 40.0 * np.eye(3) + 80.0, 60.0),
+    Decomposition.sticks(range(4)),
+)
 TOTALS = np.array([0, 1, 3, 8, 30])
+LARGE = np.array([0, 2, 10, 5000, 300, 30])
 needs_jit = pytest.mark.skipif(not JIT, reason="thousands of sweeps need the compiler")
 
 
@@ -44,7 +55,7 @@ def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts)
     parameters, rows = one_sweep(model, parameters, rows, shard, i)
-    return parameters, rows, model.simulate_counts(rows, TOTALS, rng)
+    return parameters, rows, model.simulate_counts(rows, counts.sum(axis=1), rng)
 
 
 def summarise(everything):
@@ -52,16 +63,33 @@ def summarise(everything):
     (mean, cov), (psi,), counts = everything
     sd = np.sqrt(np.diag(cov))
     correlation = (cov / np.outer(sd, sd))[np.triu_indices(len(sd), 1)]
-    squashed = np.tanh(psi[[0, 2, 4]] / 3)
-    shares = counts[[1, 4], :-1] / TOTALS[[1, 4], None]
-    return first_and_second([mean, np.log(sd), correlation, squashed[:, 0], squashed[2], shares])
+    squashed = np.tanh(psi[[0, 2, -1]] / 3)
+    shares = counts[[1, -1], :-1] / counts[[1, -1]].sum(axis=1, keepdims=True)
+    level = np.tanh(mean / 3)
+    return first_and_second([level, np.log(sd), correlation, squashed[:, 0], squashed[2], shares])
 
 
-def law_of(model):
-    return Law(lambda rng: model.simulate(TOTALS, rng), summarise)
+def summarise_residuals(everything):
+    """Say how far rows are from the mean, in its standard deviations: bounded, and averaged over rows."""
+    (mean, cov), (psi,), _ = everything
+    sd = np.sqrt(np.diag(cov))
+    i, j = np.triu_indices(len(sd), 1)
+    far = np.tanh((psi - mean) / (2 * sd))
+    of_rows = [far.mean(axis=0), (far**2).mean(axis=0), (far[:, i] * far[:, j]).mean(axis=0)]
+    large = far[-3:]
+    of_rows += [(large**2).mean(axis=0), (large[:, i] * large[:, j]).mean(axis=0)]
+    return np.concatenate([np.tanh(mean / 3), np.log(sd), cov[i, j] / (sd[i] * sd[j]), *of_rows])
 
 
-LAWS = {"sticks": (law_of(STICKS), STICKS), "tree": (law_of(TREE), TREE)}
+def law_of(model, totals, summarise=summarise):
+    return Law(lambda rng: model.simulate(totals, rng), summarise), model
+
+
+LAWS = {"sticks": law_of(STICKS, TOTALS), "tree": law_of(TREE, TOTALS)}
+STRONG = {
+    "heavy tails": law_of(HEAVY, LARGE, summarise_residuals),
+    "light tails": law_of(LIGHT, LARGE, summarise_residuals),
+}
 
 
 @needs_jit
@@ -70,6 +98,34 @@ LAWS = {"sticks": (law_of(STICKS), STICKS), "tree": (law_of(TREE), TREE)}
 def test_geweke(name, n_iter, rng):
     law, model = LAWS[name]
     z = law.z(partial(sweep, model), n_iter, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+def sweep_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts)
+    return *one_sweep(model, parameters, rows, shard, i), counts
+
+
+def rows_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts)
+    return parameters, model.draw_rows(model.prepare(parameters), shard, rows, Key(7, i))[0], counts
+
+
+def together_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    parameters, (rows,) = model.move_together(parameters, model.shards(counts), [rows], Key(7, i))
+    return parameters, rows, counts
+
+
+@needs_jit
+@pytest.mark.parametrize("n_starts", [600, pytest.param(6000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("move", [sweep_only, rows_only, together_only])
+@pytest.mark.parametrize("name", STRONG)
+def test_moves_keep_the_law_where_totals_are_large(name, move, n_starts, rng):
+    law, model = STRONG[name]
+    z = law.drift_z(partial(move, model), n_starts, 4, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
@@ -110,6 +166,46 @@ class SharedNoise(CorrelatedCounts):
     def draw_rows(self, prior, shard, rows, key):
         same = shard._replace(rows=np.zeros_like(shard.rows))
         return super().draw_rows(prior, same, rows, key)
+
+
+@dataclass(frozen=True)
+class StiffLaw(CorrelatedCounts):
+    """Weak sticks are redrawn as if the law had a third more degrees."""
+
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        stiff = replace(self, prior=replace(self.prior, degrees=self.prior.degrees * 1.3))
+        return CorrelatedCounts.move_together(stiff, parameters, shards, rows, key)
+
+
+@dataclass(frozen=True)
+class SureSplits(CorrelatedCounts):
+    """Lopsided splits are drawn as if the law were twice as sure of them."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        none = shard._replace(lopsided=np.zeros_like(shard.lopsided))
+        rows, statistics = super().draw_rows(prior, none, rows, key)
+        sure = 2.0 * prior.precision
+        log_concave.redraw_rows_in_place(
+            key.at("lopsided"),
+            shard.rows,
+            *shard.splits,
+            shard.lopsided,
+            prior.mean,
+            sure,
+            rows.psi,
+        )
+        outer = rows.psi.T @ rows.psi
+        return rows, statistics._replace(total=rows.psi.sum(axis=0), outer=outer)
+
+
+@needs_jit
+@pytest.mark.parametrize(("wrong", "move"), [(StiffLaw, together_only), (SureSplits, rows_only)])
+@pytest.mark.parametrize("name", STRONG)
+def test_a_sabotaged_move_loses_the_law(wrong, move, name, rng):
+    law, model = STRONG[name]
+    twin = wrong(model.prior, model.decomposition)
+    z = law.drift_z(partial(move, twin), 600, 4, rng)
+    assert np.abs(z).max() > MAX_Z, np.abs(z).max()
 
 
 @needs_jit

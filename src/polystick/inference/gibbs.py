@@ -16,6 +16,8 @@ draws in each chain. What the schedule asks of a model:
 and, if it wants to:
 
     describe_parameters(parameters)     -> name -> array, what is recorded of them
+    move_together(parameters, shards, list of rows, key, ordered_map) -> (parameters, list of rows)
+                                           before a sweep: moves that need all rows of a chain at once
     settle(parameters, statistics, key, n_burn, ordered_map) -> parameters       global step, while
                                            sweep key.sweep of n_burn is one to forget
     agree(list of parameters, key)      -> the same with common labels, after the last of those
@@ -175,6 +177,8 @@ class _Run:
         """Make one sweep of every chain, and keep it if it is due."""
         self.sweep += 1
         keys = self._keys()
+        if hasattr(self.model, "move_together"):
+            self._move_together(keys)
         statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
         self._draw_parameters(statistics, keys)
         if self.sweep == self.settings.n_burn and hasattr(self.model, "agree"):
@@ -309,11 +313,28 @@ class _Run:
                 f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
             )
 
+    def _move_together(self, keys):
+        """Move each chain, the chains side by side; they may map over the threads in turn."""
+
+        def move(chain):
+            rows = self.held.states[chain]
+            return self.model.move_together(
+                self.parameters[chain], self.held.shards, rows, keys[chain], self.ordered_map
+            )
+
+        moved = list(self.ordered_map(move, range(len(keys))))
+        self.parameters = [parameters for parameters, _ in moved]
+        self.held.states = [rows for _, rows in moved]
+
     def _draw_parameters(self, statistics, keys):
-        for chain, (total, key) in enumerate(zip(statistics, keys)):
+        """Make the global step of each chain, side by side as in `_move_together`."""
+
+        def draw(chain):
             where = f"in sweep {self.sweep} of chain {chain}"
             try:
-                parameters = self._global_step(self.parameters[chain], total, key)
+                parameters = self._global_step(
+                    self.parameters[chain], statistics[chain], keys[chain]
+                )
             except (ValueError, np.linalg.LinAlgError) as error:
                 raise FloatingPointError(
                     f"the parameters could not be drawn {where} ({error}); try a stronger prior"
@@ -324,7 +345,9 @@ class _Run:
                     f"{culprit.variable} (entry {culprit.row}) is not finite {where}; "
                     "try a stronger prior"
                 )
-            self.parameters[chain] = parameters
+            return parameters
+
+        self.parameters = list(self.ordered_map(draw, range(len(keys))))
 
     def _global_step(self, parameters, statistics, key):
         if self.sweep <= self.settings.n_burn and hasattr(self.model, "settle"):

@@ -18,8 +18,9 @@ from polystick import augmentation
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
+from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
-from polystick.models import watched
+from polystick.models import watched, weak_sticks
 from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
@@ -61,6 +62,8 @@ class Shard(NamedTuple):
     rows: np.ndarray  # (n,) uint64 ids, which key the random streams
     splits: Any  # Splits or RaggedSplits
     log_coefficient: float  # sum of log multinomial coefficients
+    lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+    open: np.ndarray  # (k,) share of psi's variance that counts leave to the law, summed over rows
 
     def dense(self, n_sticks):
         """Return successes and trials (n, k)."""
@@ -102,7 +105,11 @@ class CorrelatedCounts:
     def _shard(self, counts, ids):
         sparse = scipy.sparse.issparse(counts)
         split = self.decomposition.split_sparse if sparse else self.decomposition.split
-        return Shard(ids, split(counts), log_coefficients(counts).sum())
+        shard = Shard(ids, split(counts), log_coefficients(counts).sum(), *2 * [np.zeros(0)])
+        splits = shard.dense(self.n_sticks)
+        return shard._replace(
+            lopsided=augmentation.lopsided(splits), open=weak_sticks.left_open(splits)
+        )
 
     # simulate
 
@@ -132,11 +139,36 @@ class CorrelatedCounts:
         noise = key.normals("start", shard.rows, self.n_sticks)
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        """Redraw weak sticks of all rows, each with its part of mean and cov."""
+        open_share = sum(shard.open for shard in shards) / sum(len(shard.rows) for shard in shards)
+        sticks = weak_sticks.choose(open_share, key)
+        if not len(sticks):
+            return parameters, rows
+        blocks = []
+        for shard in shards:
+            successes, trials = shard.dense(self.n_sticks)
+            blocks.append(weak_sticks.Block(shard.rows, successes, trials, shard.lopsided))
+        psi = [part.psi for part in rows]
+        normal, psi = weak_sticks.redraw(
+            self.prior, self.prepare(parameters), blocks, psi, sticks, key, ordered_map
+        )
+        return Parameters(normal.mean, normal.cov), [Rows(part) for part in psi]
+
     def draw_rows(self, prior, shard, rows, key):
-        """Omega | psi, x, then psi | omega, x."""
+        """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
         splits = shard.dense(self.n_sticks)
         potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
+        log_concave.redraw_rows_in_place(
+            key.at("lopsided"),
+            shard.rows,
+            *splits,
+            shard.lopsided,
+            prior.mean,
+            prior.precision,
+            psi,
+        )
         value = shard.log_coefficient + splits_kernels.log_likelihood(*splits, psi)
         return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
 

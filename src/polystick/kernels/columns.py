@@ -1,0 +1,163 @@
+"""One stick of all rows at once, with its part of the law of rows: a regression on the other sticks.
+
+Rows psi_i ~ N(mean, cov) with (mean, cov) ~ NIW(m, r, Psi, nu) are, seen from stick j,
+
+    psi_ij = b_j + sum over p != j of b_p (psi_ip - m_p) + N(0, v),
+    v ~ InverseGamma(nu / 2, Psi_jj given the others / 2),    b given v normal with precision
+
+    Psi / v but in row and column j, and r / v at (j, j),
+
+whatever the law of the other sticks. Given omega, b is drawn with psi_j integrated out, then psi_j given b:
+where counts tell little of each row, mean, cov and psi_j would follow each other slowly. Lopsided splits
+are drawn without omega (`log_concave`).
+
+psi               : (n, k)
+successes, trials, chosen : (n, k) counts, and which splits are lopsided
+omega             : (n, number of sticks), in the order of the sticks
+law               : (k + 1,) b and v
+centre, scale     : (k,), (k, k) m and Psi
+"""
+
+import math
+
+import numpy as np
+
+from polystick.kernels import kernel, linalg, log_concave, streams
+
+STRIDE = 4  # rows that are added at a time
+
+
+@kernel(inline="always")
+def add_regression_in_place(successes, trials, omega, psi, centre, stick, v, precision, linear):
+    """Add what a block says of b, psi_j integrated out: the upper triangle of a precision, a linear term.
+
+    omega : (n,) of this stick
+    """
+    n, k = psi.shape
+    x, weight = np.zeros((n + STRIDE, k)), np.zeros(n + STRIDE)  # rows of 0 at the end say nothing
+    for i in range(n):
+        share = 1.0 / (1.0 + v * omega[i])
+        weight[i] = omega[i] * share
+        for p in range(k):
+            x[i, p] = psi[i, p] - centre[p]
+        x[i, stick] = 1.0
+        target = (successes[i, stick] - 0.5 * trials[i, stick]) * share
+        linalg.add_multiple_in_place(linear, target, x[i])
+    for p in range(k):
+        row = precision[p]
+        for i in range(0, n, STRIDE):
+            a, b = weight[i] * x[i, p], weight[i + 1] * x[i + 1, p]
+            c, d = weight[i + 2] * x[i + 2, p], weight[i + 3] * x[i + 3, p]
+            first, second, third, fourth = x[i], x[i + 1], x[i + 2], x[i + 3]
+            for q in range(p, k):
+                row[q] += a * first[q] + b * second[q] + c * third[q] + d * fourth[q]
+
+
+@kernel(inline="always")
+def draw_coefficients(centre, strength, scale, stick, v, precision, linear, noise, law):
+    """Write b and v into the law; the prior is added to the precision, which is overwritten."""
+    k = centre.shape[0]
+    for p in range(k):
+        if p == stick:
+            precision[p, p] += strength / v
+            linear[p] += strength * centre[p] / v
+            continue
+        linear[p] += scale[p, stick] / v
+        for q in range(p, k):
+            if q != stick:
+                precision[p, q] += scale[p, q] / v
+    linalg.cholesky_in_place(precision)
+    linalg.solve_lower_in_place(precision, linear)
+    for p in range(k):
+        law[p] = linear[p] + noise[p]
+    linalg.solve_upper_in_place(precision, law[:k])
+    law[k] = v
+
+
+@kernel(inline="always")
+def redraw_in_place(key, rows, successes, trials, chosen, omega, centre, stick, law, psi):
+    """Draw psi_j of each row given b and v; return the sum of squared residuals.
+
+    omega : (n,) of this stick
+    """
+    n, k = psi.shape
+    v, squares = law[k], 0.0
+    for i in range(n):
+        s0, s1 = streams.open_stream(key, rows[i])
+        given = law[stick]
+        for p in range(k):
+            if p != stick:
+                given += law[p] * (psi[i, p] - centre[p])
+        y, t = float(successes[i, stick]), float(trials[i, stick])
+        if chosen[i, stick]:
+            x, s0, s1 = log_concave.draw(y, t, given, 1.0 / v, psi[i, stick], s0, s1)
+        else:
+            e, s0, s1 = streams.normal(s0, s1)
+            precision = 1.0 / v + omega[i]
+            x = (given / v + y - 0.5 * t) / precision + e / math.sqrt(precision)
+        psi[i, stick] = x
+        squares += (x - given) * (x - given)
+    return squares
+
+
+@kernel(inline="always")
+def put_back_in_place(centre, strength, scale, stick, law, squares, gamma, mean, precision):
+    """Draw v given b and psi_j; put the law into mean (k,) and precision (k, k) of the rows.
+
+    squares : sum of squared residuals
+    gamma : standard gamma of shape (nu + n + k) / 2
+    """
+    k = centre.shape[0]
+    total = squares + scale[stick, stick] + strength * (law[stick] - centre[stick]) ** 2
+    mean[stick] = law[stick]
+    for p in range(k):
+        if p != stick:
+            mean[stick] += law[p] * (mean[p] - centre[p])
+            total -= 2.0 * law[p] * scale[p, stick]
+            for q in range(k):
+                if q != stick:
+                    total += law[p] * scale[p, q] * law[q]
+    v, before = 0.5 * total / gamma, precision[stick, stick]
+    for p in range(k):  # the precision of the other sticks alone, then with this one again
+        if p != stick:
+            old, new = precision[p, stick] / before, law[p] / v
+            for q in range(k):
+                if q != stick:
+                    precision[p, q] += new * law[q] - old * precision[stick, q]
+    for p in range(k):
+        if p != stick:
+            precision[p, stick] = precision[stick, p] = -law[p] / v
+    precision[stick, stick] = 1.0 / v
+
+
+@kernel
+def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi, law_of_rows):
+    """Do all of the above for some sticks of one block, one after another.
+
+    keys : (number of sticks,) uint64
+    counts : successes, trials and chosen
+    prior : centre, strength and scale
+    noise, gammas : (number of sticks, k), (number of sticks,)
+    law_of_rows : mean and precision, in and out
+    """
+    successes, trials, chosen = counts
+    centre, strength, scale = prior
+    mean, precision = law_of_rows
+    k = psi.shape[1]
+    linear, law, weights = np.empty(k), np.empty(k + 1), np.empty((k, k))
+    own = np.empty(psi.shape[0])
+    for number in range(sticks.shape[0]):
+        stick = sticks[number]
+        for i in range(psi.shape[0]):
+            own[i] = omega[i, number]
+        v = 1.0 / precision[stick, stick]
+        linear[:] = 0.0
+        weights[:] = 0.0
+        add_regression_in_place(successes, trials, own, psi, centre, stick, v, weights, linear)
+        draw_coefficients(centre, strength, scale, stick, v, weights, linear, noise[number], law)
+        squares = redraw_in_place(
+            keys[number], rows, successes, trials, chosen, own, centre, stick, law, psi
+        )
+        put_back_in_place(
+            centre, strength, scale, stick, law, squares, gammas[number], mean, precision
+        )
