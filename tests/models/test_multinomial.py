@@ -179,12 +179,12 @@ class StiffLaw(CorrelatedCounts):
 
 @dataclass(frozen=True)
 class SureSplits(CorrelatedCounts):
-    """Lopsided splits are drawn as if the law were twice as sure of them."""
+    """Lopsided splits are drawn as if the law were three times as sure of them."""
 
     def draw_rows(self, prior, shard, rows, key):
         none = shard._replace(lopsided=np.zeros_like(shard.lopsided))
         rows, statistics = super().draw_rows(prior, none, rows, key)
-        sure = 2.0 * prior.precision
+        sure = 3.0 * prior.precision
         log_concave.redraw_rows_in_place(
             key.at("lopsided"),
             shard.rows,
