@@ -1,0 +1,183 @@
+"""Effective draws for each CPU second, of the worst quantity and of the median: ours beside NumPyro's NUTS.
+
+    python benchmarks/mixing.py [CASE ...] [--no-nuts]        for example: rare names
+
+ESS is rank-normalised bulk ESS. "all" are parameters and log probabilities; the other lines are of one
+quantity each. Ours is a run of the estimator, two chains in one thread, timed from the end of the burn-in to
+the last sweep with all that a run records; NUTS is one chain on the same law, timed without compilation and
+warm-up. With all cases, RESULTS_MIXING.md is written. Figures of an older commit, for the gain over it, are
+those of
+
+    PYTHONPATH=OTHER_CHECKOUT/src python benchmarks/mixing.py --baseline
+
+in mixing_baseline.json, which holds how fast the machine was too, as the time of a fixed piece of work.
+"""
+
+import argparse
+import importlib.util
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from mixing_cases import CASES
+from threadpoolctl import threadpool_limits
+
+from polystick import Gibbs
+
+HERE = Path(__file__).parent
+BASELINE = HERE / "mixing_baseline.json"
+N_CHAINS = 2
+APART = ("psi", "log likelihood")  # neither parameters nor log probabilities
+
+
+def load_diagnostics():
+    """Load this checkout's, whichever checkout is measured."""
+    path = HERE.parent / "src/polystick/inference/diagnostics.py"
+    spec = importlib.util.spec_from_file_location("diagnostics_of_draws", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+DIAGNOSTICS = load_diagnostics()
+
+
+def machine_seconds(repeats=5):
+    """Return the CPU seconds that a fixed piece of work takes now: the least of some."""
+    rng = np.random.default_rng(0)
+    matrix, numbers = np.eye(120) + 0.01 * rng.random((120, 120)), rng.random(200_000)
+    best = np.inf
+    with threadpool_limits(1):
+        for _ in range(repeats):
+            start = time.process_time()
+            for _ in range(20):
+                np.linalg.cholesky(matrix @ matrix.T)
+                np.log(np.exp(numbers) + 1.0).sum()
+            best = min(best, time.process_time() - start)
+    return best
+
+
+class Stopwatch:
+    """A callback that takes the CPU time from the end of the burn-in to the last sweep."""
+
+    def __init__(self, n_burn):
+        self.n_burn, self.start, self.stop = n_burn, None, None
+
+    def __call__(self, progress):
+        self.stop = time.process_time()
+        if progress.sweep == self.n_burn:
+            self.start = self.stop
+
+    @property
+    def seconds(self):
+        return self.stop - self.start
+
+
+def run_ours(case, data):
+    """Return quantities, CPU seconds of the sweeps that were kept, and their number."""
+    watch = Stopwatch(case.n_burn)
+    inference = Gibbs(case.n_draws, case.n_burn, n_chains=N_CHAINS, keep=case.keep, max_bytes=2**33)
+    estimator = case.estimator(inference=inference, random_state=0, n_jobs=1, progress=watch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator.fit(*data)
+    return estimator, case.quantities(estimator, data), watch.seconds
+
+
+def measured(quantities, seconds):
+    """Return name -> effective draws for each CPU second, worst and median, and the largest R-hat."""
+    ess, rhat = {}, {}
+    for name, draws in quantities.items():
+        draws = np.ascontiguousarray(draws, dtype=np.float64)
+        ess[name], rhat[name] = DIAGNOSTICS.bulk_ess(draws), DIAGNOSTICS.rhat(draws)
+    named = [name for name in ess if name not in APART] or list(ess)
+    for found in (ess, rhat):
+        found["all"] = np.concatenate([found[name] for name in named])
+    return {
+        name: {
+            "worst": float(np.nanmin(ess[name]) / seconds),
+            "median": float(np.nanmedian(ess[name]) / seconds),
+            "rhat": float(np.nanmax(rhat[name])),
+        }
+        for name in ("all", *quantities)
+    }
+
+
+def measure(name, with_nuts):
+    """Return all that is known of a case."""
+    case = CASES[name]
+    data = case.load()
+    machine = machine_seconds()
+    estimator, quantities, seconds = run_ours(case, data)
+    machine = min(machine, machine_seconds())
+    found = {
+        "machine": machine,
+        "ms": 1e3 * seconds / (N_CHAINS * case.n_draws),
+        "ours": measured(quantities, seconds),
+    }
+    if with_nuts and case.nuts:
+        import mixing_nuts
+
+        drawn, seconds = mixing_nuts.run(case, estimator, data)
+        found["nuts"] = measured(drawn, seconds)
+    return found
+
+
+def lines(name, found, baseline):
+    """Return a line for each quantity of a case, as cells of the report."""
+    before = baseline.get(name, {})
+    for quantity, ours in found["ours"].items():
+        theirs = found.get("nuts", {}).get(quantity)
+        gain = gains(found, before, quantity)
+        yield [
+            f"{name}: {'**all**' if quantity == 'all' else quantity}",
+            f"{ours['worst']:.3g} / {ours['median']:.3g}",
+            f"{ours['rhat']:.3f}",
+            f"{theirs['worst']:.3g} / {theirs['median']:.3g}" if theirs else "",
+            f"{theirs['rhat']:.3f}" if theirs else "",
+            " / ".join(f"{ours[m] / theirs[m]:.3g}" for m in ("worst", "median")) if theirs else "",
+            " / ".join(f"{g:.3g}x" for g in gain) if gain else "",
+        ]
+
+
+def gains(found, before, quantity):
+    """Return how many times more effective draws than the baseline's, worst and median."""
+    if quantity not in before.get("ours", {}):
+        return None
+    now, then = found["ours"][quantity], before["ours"][quantity]
+    faster = before["machine"] / found["machine"]  # this machine than that one
+    return [now[m] / then[m] / faster for m in ("worst", "median")]
+
+
+HEAD = ["quantity", "ours: worst / median", "R-hat", "NUTS: worst / median", "R-hat",
+        "ours / NUTS", "gain over 17a151f"]  # fmt: skip
+
+
+def as_table(rows):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["---"] * len(HEAD), *rows])
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--no-nuts", action="store_true")
+    parser.add_argument("--baseline", action="store_true", help="write mixing_baseline.json")
+    chosen = parser.parse_args(arguments)
+    if unknown := {*chosen.cases} - {*CASES}:
+        parser.error(f"no such case: {', '.join(sorted(unknown))}")
+    baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
+    print(as_table([]), flush=True)
+    for name in chosen.cases or CASES:
+        found = measure(name, not chosen.no_nuts)
+        for row in lines(name, found, baseline):
+            print("| " + " | ".join(row) + " |", flush=True)
+        print(f"({name}: {found['ms']:.3g} ms a sweep of a chain)", flush=True)
+        if chosen.baseline:
+            baseline[name] = found
+            BASELINE.write_text(json.dumps(baseline, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
