@@ -21,7 +21,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from mixing_cases import CASES
+from corpora import MissingDataError
+from mixing_cases import CASES, quantities
 from threadpoolctl import threadpool_limits
 
 from polystick import Gibbs
@@ -29,6 +30,9 @@ from polystick import Gibbs
 HERE = Path(__file__).parent
 BASELINE = HERE / "mixing_baseline.json"
 N_CHAINS = 2
+MEASURES = ("worst", "median")
+HEAD = ["quantity", "ours: worst / median", "R-hat", "NUTS: worst / median", "R-hat",
+        "ours / NUTS", "gain over 17a151f"]  # fmt: skip
 APART = ("psi", "log likelihood")  # neither parameters nor log probabilities
 
 
@@ -76,87 +80,96 @@ class Stopwatch:
 
 
 def run_ours(case, data):
-    """Return quantities, CPU seconds of the sweeps that were kept, and their number."""
+    """Return the fitted estimator, and CPU seconds of the sweeps that were kept."""
     watch = Stopwatch(case.n_burn)
     inference = Gibbs(case.n_draws, case.n_burn, n_chains=N_CHAINS, keep=case.keep, max_bytes=2**33)
     estimator = case.estimator(inference=inference, random_state=0, n_jobs=1, progress=watch)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimator.fit(*data)
-    return estimator, case.quantities(estimator, data), watch.seconds
+    return estimator, watch.seconds
 
 
-def measured(quantities, seconds):
+def measured(found, seconds):
     """Return name -> effective draws for each CPU second, worst and median, and the largest R-hat."""
     ess, rhat = {}, {}
-    for name, draws in quantities.items():
+    for name, draws in found.items():
         draws = np.ascontiguousarray(draws, dtype=np.float64)
         ess[name], rhat[name] = DIAGNOSTICS.bulk_ess(draws), DIAGNOSTICS.rhat(draws)
     named = [name for name in ess if name not in APART] or list(ess)
-    for found in (ess, rhat):
-        found["all"] = np.concatenate([found[name] for name in named])
+    for values in (ess, rhat):
+        values["all"] = np.concatenate([values[name] for name in named])
     return {
         name: {
             "worst": float(np.nanmin(ess[name]) / seconds),
             "median": float(np.nanmedian(ess[name]) / seconds),
             "rhat": float(np.nanmax(rhat[name])),
         }
-        for name in ("all", *quantities)
+        for name in ("all", *found)
     }
 
 
 def measure(name, with_nuts):
     """Return all that is known of a case."""
-    case = CASES[name]
+    case, machine = CASES[name], machine_seconds()
     data = case.load()
-    machine = machine_seconds()
-    estimator, quantities, seconds = run_ours(case, data)
-    machine = min(machine, machine_seconds())
+    estimator, seconds = run_ours(case, data)
+    decomposition = getattr(estimator, "decomposition_", None)
+    counts = data[-1] if isinstance(data[-1], np.ndarray) else None
+    drawn = case.drawn(estimator), estimator.posterior_.log_likelihood
     found = {
-        "machine": machine,
+        "machine": min(machine, machine_seconds()),
         "ms": 1e3 * seconds / (N_CHAINS * case.n_draws),
-        "ours": measured(quantities, seconds),
+        "ours": measured(quantities(*drawn, decomposition, counts), seconds),
     }
     if with_nuts and case.nuts:
         import mixing_nuts
 
-        drawn, seconds = mixing_nuts.run(case, estimator, data)
-        found["nuts"] = measured(drawn, seconds)
+        *drawn, seconds, found["nuts steps"] = mixing_nuts.run(case, estimator, data)
+        found["nuts"] = measured(quantities(*drawn, decomposition, counts), seconds)
     return found
 
 
-def lines(name, found, baseline):
+def rows_of(name, found, baseline):
     """Return a line for each quantity of a case, as cells of the report."""
-    before = baseline.get(name, {})
+    rows = []
     for quantity, ours in found["ours"].items():
         theirs = found.get("nuts", {}).get(quantity)
-        gain = gains(found, before, quantity)
-        yield [
-            f"{name}: {'**all**' if quantity == 'all' else quantity}",
-            f"{ours['worst']:.3g} / {ours['median']:.3g}",
-            f"{ours['rhat']:.3f}",
-            f"{theirs['worst']:.3g} / {theirs['median']:.3g}" if theirs else "",
-            f"{theirs['rhat']:.3f}" if theirs else "",
-            " / ".join(f"{ours[m] / theirs[m]:.3g}" for m in ("worst", "median")) if theirs else "",
-            " / ".join(f"{g:.3g}x" for g in gain) if gain else "",
-        ]
+        gain = gains(found, baseline.get(name), quantity)
+        rows.append(
+            [
+                f"{name}: {f'**{quantity}**' if quantity == 'all' else quantity}",
+                f"{ours['worst']:.3g} / {ours['median']:.3g}",
+                f"{ours['rhat']:.3f}",
+                f"{theirs['worst']:.3g} / {theirs['median']:.3g}" if theirs else "",
+                f"{theirs['rhat']:.3f}" if theirs else "",
+                both(ours[m] / theirs[m] for m in MEASURES) if theirs else "",
+                both(gain) if gain else "",
+            ]
+        )
+    return rows
+
+
+def both(numbers):
+    return " / ".join(f"{number:.3g}x" for number in numbers)
 
 
 def gains(found, before, quantity):
-    """Return how many times more effective draws than the baseline's, worst and median."""
-    if quantity not in before.get("ours", {}):
+    """Return how many times the effective draws of the baseline, worst and median, or None."""
+    if before is None or quantity not in before["ours"]:
         return None
     now, then = found["ours"][quantity], before["ours"][quantity]
-    faster = before["machine"] / found["machine"]  # this machine than that one
-    return [now[m] / then[m] / faster for m in ("worst", "median")]
+    slower = found["machine"] / before["machine"]  # the machine, than it was
+    return [slower * now[m] / then[m] for m in MEASURES]
 
 
-HEAD = ["quantity", "ours: worst / median", "R-hat", "NUTS: worst / median", "R-hat",
-        "ours / NUTS", "gain over 17a151f"]  # fmt: skip
+def line(cells):
+    return f"| {' | '.join(cells)} |"
 
 
-def as_table(rows):
-    return "\n".join("| " + " | ".join(row) + " |" for row in [HEAD, ["---"] * len(HEAD), *rows])
+def report(measures, baseline):
+    """Return the text of RESULTS_MIXING.md."""
+    ...
 
 
 def main(arguments=None):
@@ -168,11 +181,14 @@ def main(arguments=None):
     if unknown := {*chosen.cases} - {*CASES}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    print(as_table([]), flush=True)
+    print(line(HEAD), line(["---"] * len(HEAD)), sep="\n", flush=True)
     for name in chosen.cases or CASES:
-        found = measure(name, not chosen.no_nuts)
-        for row in lines(name, found, baseline):
-            print("| " + " | ".join(row) + " |", flush=True)
+        try:
+            found = measure(name, not chosen.no_nuts)
+        except MissingDataError as error:
+            print(f"{name} skipped: {error}", flush=True)
+            continue
+        print(*(line(row) for row in rows_of(name, found, baseline)), sep="\n", flush=True)
         print(f"({name}: {found['ms']:.3g} ms a sweep of a chain)", flush=True)
         if chosen.baseline:
             baseline[name] = found

@@ -93,4 +93,4 @@ def make_reference(settings):
 
 
 if __name__ == "__main__":
-    main(make_reference, "rare_nuts.json", __doc__, n_draws=5000)
+    main(make_reference, "rare_nuts.json", __doc__, n_draws=5000, target_accept=0.99)
