@@ -31,6 +31,19 @@ HERE = Path(__file__).parent
 BASELINE = HERE / "mixing_baseline.json"
 N_CHAINS = 2
 MEASURES = ("worst", "median")
+TARGETS = {  # worst against NUTS; gain of the worst and of the median over 17a151f
+    ("rare", "all"): (6.0, 30.0, 0.75),
+    ("names", "all"): (15.0, 20.0, 0.75),
+    ("low", "all"): (8.0, None, 0.75),
+    ("low", "psi"): (None, 4.0, None),
+    ("low", "mean"): (None, 15.0, None),
+    ("walk", "all"): (12.0, 8.0, 0.75),
+    ("process", "all"): (60.0, 80.0, 0.75),
+    ("process", "theta"): (None, 5.0, None),
+    ("grid", "all"): (None, 10.0, 0.75),
+    ("nothing", "all"): (6.0, 0.8, 0.75),
+}
+TARGET_HEAD = ["quantity", "worst against NUTS", "worst against 17a151f", "median against 17a151f"]
 HEAD = ["quantity", "ours: worst / median", "R-hat", "NUTS: worst / median", "R-hat",
         "ours / NUTS", "gain over 17a151f"]  # fmt: skip
 APART = ("psi", "log likelihood")  # neither parameters nor log probabilities
@@ -125,7 +138,7 @@ def measure(name, with_nuts):
     if with_nuts and case.nuts:
         import mixing_nuts
 
-        *drawn, seconds, found["nuts steps"] = mixing_nuts.run(case, estimator, data)
+        *drawn, seconds, found["steps"] = mixing_nuts.run(case, estimator, data)
         found["nuts"] = measured(quantities(*drawn, decomposition, counts), seconds)
     return found
 
@@ -167,9 +180,61 @@ def line(cells):
     return f"| {' | '.join(cells)} |"
 
 
-def report(measures, baseline):
-    """Return the text of RESULTS_MIXING.md."""
-    ...
+def table(rows):
+    return "\n".join([line(HEAD), line(["---"] * len(HEAD)), *(line(row) for row in rows)])
+
+
+def verdicts(found, baseline):
+    """Return a line for each target of a case, and whether it is reached."""
+    rows = []
+    for (name, quantity), (ratio, worst_gain, median_gain) in TARGETS.items():
+        if name not in found:
+            continue
+        ours, theirs = (found[name].get(who, {}).get(quantity) for who in ("ours", "nuts"))
+        gain = gains(found[name], baseline.get(name), quantity) or (None, None)
+        reached = (
+            (ours["worst"] / theirs["worst"] if theirs else None, ratio),
+            (gain[0], worst_gain),
+            (gain[1], median_gain),
+        )
+        rows.append([f"{name}: {quantity}", *(judged(*pair) for pair in reached)])
+    return rows
+
+
+def judged(value, target):
+    if value is None or target is None:
+        return ""
+    return f"{value:.3g}x of {target:g}x{'' if value >= target else ' **missed**'}"
+
+
+def write_report(found, sentences, baseline):
+    """Write RESULTS_MIXING.md."""
+    from run import machine  # and all peers, which a look at some cases need not have
+
+    paragraphs = __doc__.split("\n\n")
+    targets = [line(TARGET_HEAD), line(["---"] * len(TARGET_HEAD))]
+    targets += [line(row) for row in verdicts(found, baseline)]
+    parts = [
+        "# Effective draws for each CPU second",
+        f"Written by `make bench`. {machine()}",
+        " ".join(paragraphs[2].split("\n")),
+        "## To reach",
+        "\n".join(targets),
+    ]
+    for name, one in found.items():
+        case = CASES[name]
+        parts += [f"## {case.title}", table(rows_of(name, one, baseline)), told(case, one)]
+    (HERE / "RESULTS_MIXING.md").write_text("\n\n".join([*parts, *sentences]) + "\n")
+
+
+def told(case, found):
+    """Say how long the runs were."""
+    said = (
+        f"Ours: {case.n_draws} draws of each chain after {case.n_burn}, {found['ms']:.3g} ms each."
+    )
+    if "nuts" not in found:
+        return said
+    return f"{said} NUTS: {case.nuts_draws} draws after {case.nuts_warmup}, {found['steps']:.0f} steps each."
 
 
 def main(arguments=None):
@@ -181,18 +246,24 @@ def main(arguments=None):
     if unknown := {*chosen.cases} - {*CASES}:
         parser.error(f"no such case: {', '.join(sorted(unknown))}")
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    print(line(HEAD), line(["---"] * len(HEAD)), sep="\n", flush=True)
+    with_nuts = not chosen.no_nuts and importlib.util.find_spec("numpyro") is not None
+    sentences = [] if with_nuts else ["Without NUTS: NumPyro is not installed, or was not wanted."]
+    print(table([]), *sentences, sep="\n", flush=True)
+    measures = {}
     for name in chosen.cases or CASES:
         try:
-            found = measure(name, not chosen.no_nuts)
+            measures[name] = found = measure(name, with_nuts)
         except MissingDataError as error:
-            print(f"{name} skipped: {error}", flush=True)
+            sentences.append(f"Without {name}: {error}.")
+            print(sentences[-1], flush=True)
             continue
         print(*(line(row) for row in rows_of(name, found, baseline)), sep="\n", flush=True)
-        print(f"({name}: {found['ms']:.3g} ms a sweep of a chain)", flush=True)
+        print(told(CASES[name], found), flush=True)
         if chosen.baseline:
-            baseline[name] = found
-            BASELINE.write_text(json.dumps(baseline, indent=1) + "\n")
+            BASELINE.write_text(json.dumps(baseline | measures, indent=1) + "\n")
+    print(*(line(row) for row in verdicts(measures, baseline)), sep="\n", flush=True)
+    if not (chosen.cases or chosen.baseline):
+        write_report(measures, sentences, baseline)
 
 
 if __name__ == "__main__":

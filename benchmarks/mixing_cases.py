@@ -249,9 +249,9 @@ def rows(title, load, n_burn, n_draws, **nuts):
 
 
 CASES = {
-    "rare": rows("rows 26 x 20, totals 1e5-2e6, shares down to 1e-6", load_rare, 2000, 8000),
-    "rare5": rows("rows 26 x 5, three near 1e-6", load_rare_and_large, 2000, 8000),
-    "names": rows("rows, names 204 x 20", load_names, 1000, 3000, nuts_draws=400),
+    "rare": rows("rows 26 x 20, totals 1e5-2e6, shares down to 1e-6", load_rare, 2000, 8000, nuts_draws=2000),
+    "rare5": rows("rows 26 x 5, three near 1e-6", load_rare_and_large, 2000, 8000, nuts_draws=2000),
+    "names": rows("rows, names 204 x 20", load_names, 1000, 3000),
     "low": rows("rows 70 x 20, totals 8-800", load_low, 2000, 6000),
     "nothing": rows("rows 94 x 16, totals 250,000, nothing rare", load_nothing_rare, 500, 3000),
     "walk": Case(
