@@ -257,7 +257,7 @@ CASES = {
     "walk": Case(
         "DynamicMultinomial, boys of California 1910-2013, K = 10, two names absent in 80 % of the years",
         load_walk, DynamicMultinomial, of_walk, (), 1500, 6000,
-        nuts="walk", nuts_warmup=500, nuts_draws=400,
+        nuts="walk", nuts_warmup=500, nuts_draws=1500,
     ),
     "process": Case(
         "MultinomialGP, boys of California in 54 years, K = 10, dense, kernel learned",

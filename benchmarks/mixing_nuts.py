@@ -16,6 +16,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
 from numpyro.infer import NUTS
+from timing import undisturbed
 
 numpyro.enable_x64()
 JITTER = 1e-8
@@ -29,13 +30,13 @@ def run(case, estimator, data, seed=0):
     step = jax.jit(lambda state: kernel.sample(state, (), {}))
     for _ in range(case.nuts_warmup):
         state = step(state)
-    kept, n_steps = [], 0
-    start = time.process_time()
+    kept, n_steps, times = [], [], [time.process_time()]
     for _ in range(case.nuts_draws):
         state = jax.block_until_ready(step(state))
+        times.append(time.process_time())
         kept.append(state.z)
-        n_steps += int(state.num_steps)
-    seconds = time.process_time() - start
+        n_steps.append(int(state.num_steps))
+    seconds = undisturbed(np.diff(times), np.array(n_steps))
     stacked = jax.tree.map(lambda *parts: jnp.stack(parts), *kept)
     told = jax.lax.map(kernel.postprocess_fn((), {}), stacked)
     drawn = {
@@ -43,7 +44,7 @@ def run(case, estimator, data, seed=0):
         for name in ("mean", "cov", "theta", "psi", "log_likelihood")
         if name in told
     }
-    return drawn, drawn.pop("log_likelihood"), seconds, n_steps / len(kept)
+    return drawn, drawn.pop("log_likelihood"), seconds, np.mean(n_steps)
 
 
 def splits_of(decomposition, counts):
