@@ -5,8 +5,9 @@
 ESS is rank-normalised bulk ESS. "all" are parameters and log probabilities; the other lines are of one
 quantity each. Ours is a run of the estimator, two chains in one thread, timed after the burn-in with all that
 a run records; NUTS is one chain on the same law, timed without compilation and warm-up. Of both the quickest
-stretches count, for others may use the machine too. With all cases, RESULTS_MIXING.md is written. Figures of
-an older commit, for the gain over it, are those of
+stretches count, for others may use the machine too.
+
+With all cases, RESULTS_MIXING.md is written. Figures of an older commit, for the gain over it, are those of
 
     PYTHONPATH=OTHER_CHECKOUT/src python benchmarks/mixing.py --baseline
 
