@@ -29,6 +29,7 @@ format: .venv/.dev
 
 bench: .venv/.particles
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/mixing.py
 
 bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_scores.py

@@ -2,7 +2,8 @@
 
     python benchmarks/polyagamma_draws.py
 
-CPU time of one thread, minima of repeats, the two taking turns. The peer is approximate for most of
+CPU time of one thread, minima of repeats, the two taking turns. Ours is `draw_rows`, which the library calls,
+or `draw`, the public function, which checks what it is given. The peer is approximate for most of
 these arrays; ours is exact. The case of two threads is in wall time, so it says something only on a
 machine with two idle cores.
 """
@@ -38,12 +39,16 @@ def draw_ours(b, z):
     return polyagamma.draw_rows(KEY, np.arange(len(b), dtype=np.uint64), b, z)
 
 
-def compare(case, b, z, target=None):
+def draw_public(b, z):
+    return polyagamma.draw(b, z, seed=1)
+
+
+def compare(case, b, z, target=None, draw=draw_ours):
     """Time both on the entries with b > 0, which are all that the peer takes."""
     rng = np.random.default_rng(1)
     h, tilt = b[b > 0].astype(float), z[b > 0]
     ours, theirs = in_turns(
-        lambda: draw_ours(b, z),
+        lambda: draw(b, z),
         lambda: peer.random_polyagamma(h, tilt, random_state=rng),
         repeats=25,
     )
@@ -70,7 +75,11 @@ def compare_threads(b, z, target=1.8, n_blocks=16):
 def run():
     """Return one record per case."""
     b, z = make_topic_rows(2000)
-    records = [compare("mix of a topic model", b, z, target=12.0)]
+    records = [
+        compare("mix of a topic model", b, z, target=12.0),
+        compare("the same by polyagamma.draw", b, z, 12.0, draw_public),
+        compare("the same of floats", b.astype(float), z, 12.0, draw_public),
+    ]
     for size in (1, 2, 5, 20, 50, 200):
         target = 5.0 if size == 1 else None
         records.append(

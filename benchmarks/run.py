@@ -4,8 +4,8 @@
 
 Ours and the peer take turns in one process and the least time of each counts, so the ratios hold on a
 noisy machine; two-thread lines are wall times and need two idle cores. The topic sweeps need the shared
-data (POLYSTICK_DATA), and so do those of sequences; topic_scores.py and topic_scale.py take long and have a
-report of their own. Where a peer is not installed its cases are left out, with a sentence.
+data (POLYSTICK_DATA), and so do those of sequences; topic_scores.py, topic_scale.py and mixing.py take long
+and have reports of their own. Where a peer is not installed its cases are left out, with a sentence.
 """
 
 import importlib.metadata
@@ -42,8 +42,8 @@ MODULES = (
     diagnostics,
 )
 PEERS = (
-    "numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn", "jax", "dynamax", "hmmlearn",
-    "particles",
+    "numpy", "scipy", "numba", "polyagamma", "tomotopy", "scikit-learn", "jax", "numpyro", "dynamax",
+    "hmmlearn", "particles",
 )  # fmt: skip
 
 

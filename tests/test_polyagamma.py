@@ -170,6 +170,38 @@ def test_draws_follow_the_law_across_streams():
     assert abs(lag) * math.sqrt(len(draws)) < 5
 
 
+@pytest.mark.parametrize(
+    "kind", [np.int8, np.uint16, np.int64, np.uint64, np.float32, float, object]
+)
+def test_trials_of_any_kind_give_the_same_draws(kind):
+    b, z = np.arange(100), np.linspace(-3.0, 3.0, 100)
+    expected = polyagamma.draw(b.tolist(), z, seed=1)
+    np.testing.assert_array_equal(polyagamma.draw(b.astype(kind), z, seed=1), expected)
+
+
+def test_arrays_of_any_layout_give_the_same_draws():
+    b, z = np.arange(60).reshape(6, 10), np.linspace(-3.0, 3.0, 60).reshape(6, 10)
+    expected, kept = polyagamma.draw(b, z, seed=1), b.copy()
+    for one, other in ((b, np.asfortranarray(z)), (np.repeat(b, 2, axis=1)[:, ::2], z)):
+        np.testing.assert_array_equal(polyagamma.draw(one, other, seed=1), expected)
+    for array in (b, z):
+        array.flags.writeable = False
+    np.testing.assert_array_equal(polyagamma.draw(b, z, seed=1), expected)
+    np.testing.assert_array_equal(b, kept)
+
+
+@pytest.mark.parametrize(
+    "b", [np.array([1, -1]), np.array([1, 10**9 + 1]), np.array([0, 2**63], np.uint64)], ids=str
+)
+def test_whole_numbers_out_of_range_are_refused(b):
+    with pytest.raises(ValueError, match="whole numbers from 0 to 1,000,000,000; got values from"):
+        polyagamma.draw(b, 0.0)
+
+
+def test_no_trials_give_no_draws():
+    assert polyagamma.draw(np.zeros((0, 3), int), 1.0, seed=1).shape == (0, 3)
+
+
 def test_whole_floats_and_zero_are_trials():
     assert polyagamma.draw(3.0, 1.0, seed=1) == polyagamma.draw(3, 1.0, seed=1)
     np.testing.assert_array_equal(polyagamma.draw([0, 0.0], [1.0, np.inf], seed=1), 0.0)
