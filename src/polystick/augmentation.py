@@ -12,8 +12,8 @@ import numpy as np
 
 from polystick import polyagamma
 
-LOPSIDED = 1.5  # times the curvature: omega from which a split is lopsided
-FEWEST_TRIALS = 20  # of a lopsided split: with fewer, omega is small anyway
+LONG_LAG = 3.0  # from which a split is lopsided; even ones have 2
+VARIANCE = 4.0  # of psi a priori, about: what a split without counts leaves open
 
 
 class Potential(NamedTuple):
@@ -49,15 +49,21 @@ def quadratic_potential(splits, psi):
     return Potential(splits.successes - splits.trials * success + omega * psi, omega)
 
 
-def lopsided(splits):
-    """Tell for which splits omega would be much larger than what counts tell of psi, from the counts alone.
+def predicted_lag(splits):
+    """Return 2 E[omega] Var(psi | x) at the empirical logit: how long Gibbs sampling remembers psi.
 
-    There a draw of psi given omega is a small step: the lag is 1 + 2 E[omega] Var(psi | x).
+    There a draw of psi given omega is a small step. It is read off the counts alone, as if psi had the
+    variance `VARIANCE` before.
     """
     yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
-    curvature = splits.trials * yes * no / np.square(yes + no)
+    told = yes * no / (yes + no)
     omega = polyagamma.mean(splits.trials, np.log(yes / no))
-    return (splits.trials >= FEWEST_TRIALS) & (omega > LOPSIDED * curvature)
+    return 2.0 * omega * VARIANCE / (1.0 + VARIANCE * told)
+
+
+def lopsided(splits):
+    """Tell for which splits another way to draw psi pays."""
+    return predicted_lag(splits) > LONG_LAG
 
 
 def site(splits, psi):

@@ -59,7 +59,7 @@ GOOD = {
     "topics": (CorrelatedTopicModel(3), documents(3, 30, 100, 60)),
 }
 BAD = {
-    "rows": (CorrelatedMultinomial(), lopsided(12, 2, 3)),
+    "rows": (CorrelatedMultinomial(), lopsided(8, 2, 20, 10**5)),
     "process": (MultinomialGP(), TIMES, lopsided(12, 2, 2)),
     "dynamics": (MultinomialLDS(4), list(rng().integers(0, 6, (2, 60)))),
     "composition": (DynamicMultinomial(), lopsided(30, 2, 2)),

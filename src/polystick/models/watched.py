@@ -1,8 +1,9 @@
 """What a run is judged by: a few cells of the table, chosen from the data, and how slow they should be.
 
-Pólya-gamma variables make psi of a lopsided split slow: its draws are independent only after about
-1 + 2 E[omega] Var(psi | x) sweeps. So half of the cells are those that this predicts to be worst, and the
-others are spread over the data. `inference.convergence` says what is asked of a watch.
+Psi of a lopsided split is hard to draw: given Pólya-gamma variables its draws are independent only after
+about 1 + 2 E[omega] Var(psi | x) sweeps, and other ways have other limits. So half of the cells are those
+that this predicts to be worst, and the others are spread over the data. `inference.convergence` says what is
+asked of a watch.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick import polyagamma
+from polystick.augmentation import lopsided, predicted_lag
 
 __all__ = [
     "Cells",
@@ -27,7 +29,6 @@ __all__ = [
 
 N_CELLS = 64  # of each half
 MOST_OF_A_NODE = 4  # among the slow ones: one category may be rare in each row
-VARIANCE = 4.0  # of psi a priori, about: what a cell without counts leaves open
 N_DOCUMENTS = 128
 MODES = (
     "run longer, unless the chains have found different topics, which is seldom cured (compare them by "
@@ -77,7 +78,7 @@ def dense_cells(rows, splits):
 
 def _slowest(cells):
     """Return the places of the cells of the largest predicted lag, only a few of each node."""
-    lag = _predicted_lag(cells)
+    lag = predicted_lag(cells)
     order = np.argsort(-lag, kind="stable")
     by_node = order[np.argsort(cells.nodes[order], kind="stable")]
     first = np.searchsorted(cells.nodes[by_node], cells.nodes[by_node])
@@ -85,15 +86,10 @@ def _slowest(cells):
     return few[np.argsort(-lag[few], kind="stable")[:N_CELLS]]
 
 
-def _predicted_lag(cells):
-    """Return 2 E[omega] Var(psi | x) at the empirical logit, had psi the variance `VARIANCE` before."""
-    yes, no = cells.successes + 0.5, cells.trials - cells.successes + 0.5
-    tells = yes * no / (yes + no)
-    return 2.0 * _omega(cells.trials, np.log(yes / no)) * VARIANCE / (1.0 + VARIANCE * tells)
-
-
-def _omega(trials, psi):
-    return polyagamma.mean(trials, np.abs(psi))
+def polya_gamma_lag(trials, psi):
+    """Return 1 + 2 E[omega] Var(psi | x) of cells (m,) from draws (chain, draw, m)."""
+    omega = polyagamma.mean(trials, np.abs(psi)).mean(axis=(0, 1))
+    return 1.0 + 2.0 * omega * psi.var(axis=(0, 1))
 
 
 def _evenly(n):
@@ -138,10 +134,9 @@ class SplitWatch:
         }
 
     def lags(self, told):
-        """Return 1 + 2 E[omega] Var(psi | x) of each cell."""
-        psi, axes = told["psi"], (0, 1)
-        omega = _omega(self.cells.trials, psi).mean(axis=axes)
-        return {"psi": 1.0 + 2.0 * omega * psi.var(axis=axes)}
+        """Return the lag of each cell; lopsided ones are not drawn by Pólya-gamma steps, and have none."""
+        lag = polya_gamma_lag(self.cells.trials, told["psi"])
+        return {"psi": np.where(lopsided(self.cells), 1.0, lag)}
 
 
 @dataclass(frozen=True)
