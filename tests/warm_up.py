@@ -124,6 +124,7 @@ def others():
     for inference in (short, field):
         CorrelatedMultinomial(inference=inference).fit(counts).score(counts)
         CorrelatedMultinomial(inference=inference).fit(rng.poisson(2.0, (20, 20)))
+        CorrelatedMultinomial(inference=inference).fit(rng.poisson(2.0, (600, 4)))  # two blocks
         for solver in ("dense", "markov"):
             MultinomialGP(inference=inference, solver=solver).fit(inputs, counts).predict_proba(
                 inputs
