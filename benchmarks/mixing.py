@@ -140,7 +140,8 @@ def measure(name, with_nuts):
     if with_nuts and case.nuts:
         import mixing_nuts
 
-        *drawn, seconds, found["steps"] = mixing_nuts.run(case, estimator, data)
+        with threadpool_limits(1):  # LAPACK's threads would cost NUTS forty times the CPU time
+            *drawn, seconds, found["steps"] = mixing_nuts.run(case, estimator, data)
         found["nuts"] = measured(quantities(*drawn, decomposition, counts), seconds)
     return found
 

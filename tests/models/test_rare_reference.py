@@ -24,7 +24,7 @@ JIT = not numba.config.DISABLE_JIT
 FOLDER = Path(__file__).parents[1] / "references"
 REFERENCE = json.loads((FOLDER / "rare_nuts.json").read_text())
 COUNTS = np.array(REFERENCE["counts"])
-LARGEST_Z = 4.0  # of the means; 151 of them are within it with probability 0.99
+LARGEST_Z = 4.0  # of the means; 145 of them are within it with probability 0.99
 
 
 def fit(counts=COUNTS, prior=None):
