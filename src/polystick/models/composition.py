@@ -4,16 +4,74 @@ psi_1 ~ N(mean, cov),   mean, cov ~ NIW(initial_prior)
 psi_t = psi_{t-1} + N(0, Q)               a walk: Q ~ InverseWishart(that of dynamics_prior)
 psi_t = A psi_{t-1} + b + N(0, Q)         or autoregression: [A b], Q ~ MNIW(dynamics_prior)
 
-The rest is `MultinomialDynamics`, with the identity for the emission.
+The rest is `MultinomialDynamics`, with the identity for the emission. Lopsided splits have sites
+(`composition_sites`). If all steps of a walk are in one block, each stick is drawn again given the others,
+together with what ties it to them (`kernels.walk_sticks`); Q, and the law of first states, are drawn anew
+afterwards, so that the local step may move them.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from polystick import augmentation
+from polystick.augmentation import Potential
 from polystick.conjugate import NormalInverseWishart
-from polystick.models.dynamics import MultinomialDynamics
+from polystick.gaussians.dynamics import Chain
+from polystick.kernels import walk_sticks
+from polystick.kernels.splits import log_likelihood
+from polystick.models import composition_sites as sites_of
+from polystick.models.dynamics import MultinomialDynamics, raise_unless_finite
+from polystick.models.dynamics_steps import chain_sums, packed_products, pull_back
+
+START_SPREAD = 0.7  # of the logarithm of step sizes, with which chains start
+
+
+class Parameters(NamedTuple):
+    """What all sequences share; the first six are those of `MultinomialDynamics`."""
+
+    coefficients: np.ndarray
+    dynamics_cov: np.ndarray
+    initial_mean: np.ndarray
+    initial_cov: np.ndarray
+    emission: np.ndarray
+    stretch: np.ndarray
+    rate: np.ndarray  # () how far sites are to go towards matched ones
+
+
+class Rows(NamedTuple):
+    """Where the sequences of a block stand, and the sites of their lopsided splits."""
+
+    states: np.ndarray  # (S, k)
+    kappa: np.ndarray  # (m,) the sites, matched and not softened
+    omega: np.ndarray  # (m,)
+    centre: np.ndarray  # (m,) E psi when they were matched
+
+
+class Statistics(NamedTuple):
+    """Sums over steps, as in `MultinomialDynamics`."""
+
+    n_pairs: int
+    xx: np.ndarray
+    yx: np.ndarray
+    yy: np.ndarray
+    n_first: int
+    first: np.ndarray
+    first_outer: np.ndarray
+    value: float
+
+
+class Prior(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    chain: Chain
+    push: np.ndarray
+    emission: np.ndarray
+    white: np.ndarray
+    products: np.ndarray
+    rate: float
+    is_given: bool = False  # Q must stay
 
 
 @dataclass(frozen=True)
@@ -22,24 +80,143 @@ class CompositionDynamics(MultinomialDynamics):
 
     walks: bool = True
 
+    parameter_type: ClassVar = Parameters
     identified: ClassVar[tuple[str, ...]] = ("dynamics", "dynamics_drift", "dynamics_cov", "states")
+
+    def shards(self, sequences, inputs=None, size=None):
+        blocks = super().shards(sequences, inputs, size)
+        return [sites_of.with_cells(block, self.n_sticks, len(blocks) == 1) for block in blocks]
 
     def _draw_from_prior(self, rng):
         nothing = np.zeros(self.dynamics_prior.strength.shape)
         pairs = 0, nothing, nothing[: self.n_dims], nothing[: self.n_dims, : self.n_dims]
         coefficients, dynamics_cov = self.draw_dynamics(pairs, rng)
         mean, cov, _ = self.initial_prior.draw(rng)
-        return self._with_stretch(coefficients, dynamics_cov, mean, cov, self._identity, rng)
+        return self._named(coefficients, dynamics_cov, mean, cov)
+
+    def _named(self, coefficients, dynamics_cov, mean, cov, rate=0.0):
+        given = coefficients, dynamics_cov, mean, cov, self._identity, np.asarray(1.0)
+        return Parameters(*given, np.asarray(rate))
 
     @property
     def _identity(self):
         return np.eye(self.n_sticks)
 
+    # Gibbs
+
     def initial_parameters(self, shards, key):
-        """Start at rest."""
-        start = super().initial_parameters(shards, key)
-        coefficients = self.dynamics_prior.mean.copy()
-        return start._replace(coefficients=coefficients, emission=self._identity)
+        """Start at rest, with steps of sizes that differ between chains."""
+        prior, initial, d = self.dynamics_prior, self.initial_prior, self.n_dims
+        size = np.exp(START_SPREAD * key.generator("start").standard_normal(d))
+        cov = np.outer(size, size) * prior.scale / max(1.0, prior.degrees - d - 1.0)
+        initial_cov = initial.scale / max(1.0, initial.degrees - d - 1.0)
+        return self._named(prior.mean.copy(), cov, initial.mean, initial_cov)
+
+    def prepare(self, parameters):
+        chain, push = self._chain(parameters)
+        white = np.ascontiguousarray(chain.root)
+        rest = packed_products(white), float(parameters.rate)
+        return Prior(chain, push, parameters.emission, white, *rest)
+
+    def initial_rows(self, prior, shard, key):
+        """Start from a draw given what counts alone tell of psi, with sites there."""
+        logit = sites_of.smoothed_logit(shard.splits)
+        states = self.draw_states(prior, shard, augmentation.site(shard.splits, logit), key)
+        centre = logit[shard.lopsided.at]
+        return Rows(states, *augmentation.quadratic_potential(shard.lopsided.splits, centre), centre)
+
+    def draw_rows(self, prior, shard, rows, key):
+        """Omega | psi, x where splits are not lopsided, then the states | omega, x on an ellipse."""
+        omega = self._draw_omega(shard, rows.states, key)
+        if prior.rate > 0.0 and len(rows.omega):
+            rows = self._match_sites(prior, shard, rows, omega)
+        if not len(rows.omega):
+            states, potential = self.draw_states(prior, shard, omega, key), omega
+        else:
+            states, potential = self._turn(prior, shard, rows, omega, key)
+        if self.walks and shard.is_all and not prior.is_given:
+            states = self.move_sticks(prior, shard, states, potential, key)
+        return rows._replace(states=states), self._sum_up(shard, states)
+
+    def _draw_omega(self, shard, states, key):
+        psi = states[shard.step_of, shard.splits.nodes]
+        return augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
+
+    def _match_sites(self, prior, shard, rows, omega):
+        """Move the sites towards those that match the likelihoods."""
+        sites = Potential(rows.kappa, rows.omega)
+        linear, precision = self._pull_back(prior, shard, _filled(shard, omega, sites))
+        shifts = shard.pushes @ prior.push.T
+        found = prior.chain.white.moments_in_place(
+            linear, precision, shifts=shifts, starts=shard.starts
+        )
+        variance = np.diagonal(found.cov, axis1=1, axis2=2)
+        sites = sites_of.match(shard.lopsided, sites, found.mean, variance, prior.rate)
+        centre = found.mean[shard.lopsided.steps, shard.lopsided.nodes]
+        centre = rows.centre + prior.rate * (centre - rows.centre)
+        return rows._replace(kappa=sites.kappa, omega=sites.omega, centre=centre)
+
+    def _turn(self, prior, shard, rows, omega, key):
+        """Draw the states on an ellipse about the Gaussian with sites; the potential that it has, too."""
+        sites = sites_of.softened(Potential(rows.kappa, rows.omega), rows.centre)
+        potential = _filled(shard, omega, sites)
+        linear, precision = self._pull_back(prior, shard, potential)
+        noise = key.normals("states", shard.steps, self.n_dims)
+        mean, drawn = prior.chain.white.draws_in_place(
+            linear, precision, [np.zeros_like(noise), noise],
+            shifts=shard.pushes @ prior.push.T, starts=shard.starts,
+        )  # fmt: skip
+        far = drawn - mean
+        angle = sites_of.angles(key.at("angle"), shard, sites, rows.states, mean, far)
+        angle = np.repeat(angle, np.diff(shard.starts))[:, None]
+        states = mean + (rows.states - mean) * np.cos(angle) + far * np.sin(angle)
+        raise_unless_finite(states, prior, key)
+        return states, potential
+
+    def _pull_back(self, prior, shard, potential):
+        return pull_back(shard, potential, prior.white, prior.products, self.n_dims)[:2]
+
+    def move_sticks(self, prior, shard, states, potential, key):
+        """Each stick of a walk | the others, x, with its part of Q."""
+        law, k, states = self.dynamics_prior, self.n_sticks, states.copy()
+        ids, rng, n_pairs = np.arange(k, dtype=np.uint64), key.generator("gammas"), 0
+        lengths = np.diff(shard.starts)
+        n_pairs = np.maximum(lengths - 1, 0).sum()
+        shapes = 0.5 * (law.degrees + k - 1 + n_pairs), 0.5 * (self.initial_prior.degrees + 1)
+        gammas = np.stack([rng.standard_gamma(shape, k) for shape in shapes])
+        noise = key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), gammas
+        walk_sticks.draw_sticks(
+            key.at("sticks"), shard.starts, shard.table, _dense(shard, potential),
+            (law.scale, law.degrees), self._first(prior, lengths), noise, states,
+            np.linalg.inv(prior.chain.dynamics_cov),
+        )  # fmt: skip
+        return states
+
+    def _first(self, prior, lengths):
+        """Return what sticks need to know of first states: of one sequence, their prior."""
+        if len(lengths) == 1 and lengths[0] > 0:
+            law = self.initial_prior
+            return law.mean, np.linalg.inv(law.scale), 1.0 + 1.0 / law.strength
+        return prior.chain.initial_mean, np.linalg.inv(prior.chain.initial_cov), 0.0
+
+    def _sum_up(self, shard, states):
+        splits = shard.splits
+        psi = states[shard.step_of, splits.nodes]
+        value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
+        sums = chain_sums(shard.starts, states, shard.pushes)
+        return Statistics(*sums, value + shard.log_coefficient)
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """A, b, Q | states; mean, cov | first states."""
+        rng = key.generator("dynamics")
+        coefficients, dynamics_cov = self.draw_dynamics(statistics, rng)
+        mean, cov, _ = self.initial_prior.posterior(*statistics[4:7]).draw(rng)
+        return self._named(coefficients, dynamics_cov, mean, cov)
+
+    def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
+        """Do as in `draw_parameters`, and let the next sweep match sites every now and then."""
+        drawn = self.draw_parameters(parameters, statistics, key, ordered_map)
+        return drawn._replace(rate=np.asarray(sites_of.rate_of(key.sweep, n_burn)))
 
     def draw_dynamics(self, statistics, rng):
         """Q | states of a walk; A, b, Q | states of an autoregression."""
@@ -51,16 +228,7 @@ class CompositionDynamics(MultinomialDynamics):
         noise = NormalInverseWishart(np.zeros(d), 1.0, 0.5 * (scale + scale.T), prior.degrees + n)
         return np.eye(d), noise.draw(rng).cov
 
-    def emission_sums(self, prior, shard, states, potential):
-        """Return nothing: there is nothing to learn."""
-        return np.zeros((0, 0)), np.zeros((0, 0))
-
-    def draw_emission(self, statistics, key):
-        return self._identity
-
-    def draw_stretch(self, parameters, rng):
-        """The scale of psi means something."""
-        return 1.0
+    # what to record
 
     def watched_psi(self, parameters, states, known):
         return states
@@ -71,4 +239,21 @@ class CompositionDynamics(MultinomialDynamics):
         return said
 
     def recall(self, described):
-        return super().recall({**described, "emission": self._identity})
+        parameters = super().recall({**described, "emission": self._identity})
+        return self._named(*parameters[:4])
+
+
+def _filled(shard, omega, sites):
+    """Return the potential of all active splits: omega, or the site of a lopsided one."""
+    kappa, weights = omega.kappa.copy(), omega.omega.copy()
+    kappa[shard.lopsided.at], weights[shard.lopsided.at] = sites
+    return Potential(kappa, weights)
+
+
+def _dense(shard, potential):
+    """Return kappa, omega and whether they are a site, (k, S)."""
+    shape, nodes = shard.table[0].shape, shard.splits.nodes
+    kappa, omega, fixed = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+    kappa[nodes, shard.step_of], omega[nodes, shard.step_of] = potential
+    fixed[shard.lopsided.nodes, shard.lopsided.steps] = True
+    return kappa, omega, fixed

@@ -258,12 +258,7 @@ class MultinomialDynamics(DynamicsFactors):
         shifts = shard.pushes @ prior.push.T
         white = prior.chain.white
         states = white.draw_in_place(linear, precision, noise, shifts=shifts, starts=shard.starts)
-        if not np.isfinite(states).all():
-            raise FloatingPointError(
-                f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
-                f"{spectral_radius(prior.chain.dynamics):.3g}; try "
-                "fewer states, shorter sequences or inputs of smaller size"
-            )
+        raise_unless_finite(states, prior, key)
         return states
 
     def _sum(self, prior, shard, states, potential):
@@ -382,3 +377,13 @@ class MultinomialDynamics(DynamicsFactors):
         """Return what predicts under one posterior draw of the parameters."""
         parameters = self.recall(described)
         return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))
+
+
+def raise_unless_finite(states, prior, key):
+    """Name the sweep and the dynamics if states overflow."""
+    if not np.isfinite(states).all():
+        raise FloatingPointError(
+            f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
+            f"{spectral_radius(prior.chain.dynamics):.3g}; try "
+            "fewer states, shorter sequences or inputs of smaller size"
+        )
