@@ -29,7 +29,7 @@ MOST_STEPS = 60  # of a slice that shrinks
 
 @kernel
 def draw_sticks(key, starts, counts, potential, prior, first, noise, states, precision):
-    """Draw (b, x), s given x, and the scale of x with s, of each stick; in place.
+    """Draw (b, x), s given x, and the scale of x with s, of each stick; return how many found no angle.
 
     key       : uint64
     counts    : successes and trials, (k, S) float64
@@ -42,7 +42,7 @@ def draw_sticks(key, starts, counts, potential, prior, first, noise, states, pre
     states    : (S, k) in place
     precision : (k, k) in place: Q^-1
     """
-    n_steps, k = states.shape
+    (n_steps, k), n_stuck = states.shape, 0
     moves, filtered = np.empty((n_steps, k - 1)), np.empty((n_steps, k + 1))
     place, tie, path = np.empty(starts.shape[0] - 1), np.empty(k - 1), np.empty(n_steps)
     rest, linear = np.empty((k - 1, k - 1)), np.empty(k - 1)
@@ -58,7 +58,9 @@ def draw_sticks(key, starts, counts, potential, prior, first, noise, states, pre
         field = potential[0][j], potential[1][j]
         filter_walk(law, field, place, spread, filtered, gram, linear)
         cells = counts[0][j], counts[1][j], *field, potential[2][j]
-        _turn_in_place(key, j, cells, law, filtered, (gram, linear), noise, tie, path)
+        about = gram, linear
+        if _turn_in_place(key, j, cells, law, filtered, about, noise, tie, path) == 0.0:
+            n_stuck += 1
         variance = _draw_variance(law, prior, j, noise[2][0, j], tie, path)
         law = starts, moves, variance
         fixed = _tie_excess(prior[0], j, tie)
@@ -66,6 +68,7 @@ def draw_sticks(key, starts, counts, potential, prior, first, noise, states, pre
         for t in range(n_steps):
             states[t, j] = path[t]
         _put_tie_in_place(precision, j, variance, tie, rest)
+    return n_stuck
 
 
 # ---- b and s in the precision of all sticks
@@ -201,7 +204,7 @@ def draw_back(law, filtered, share, tie, noise, path):
 
 @kernel(inline="always")
 def _turn_in_place(key, j, cells, law, filtered, information, noise, tie, path):
-    """Turn (b, x) on an ellipse about their Gaussian: a fresh draw of it without fixed sites."""
+    """Turn (b, x) on an ellipse about their Gaussian: afresh without fixed sites. Return the angle."""
     (gram, linear), (hits, tries, kappa, omega, fixed) = information, cells
     n_steps, q = path.shape[0], tie.shape[0]
     linalg.cholesky_in_place(gram)
@@ -231,6 +234,7 @@ def _turn_in_place(key, j, cells, law, filtered, information, noise, tie, path):
         tie[a] = mean_tie[a] + (tie[a] - mean_tie[a]) * c + far_tie[a] * s
     for t in range(n_steps):
         path[t] = mean[t] + (path[t] - mean[t]) * c + far[t] * s
+    return angle[0]
 
 
 # ---- s

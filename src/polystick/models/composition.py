@@ -10,7 +10,7 @@ together with what ties it to them (`kernels.walk_sticks`); Q, and the law of fi
 afterwards, so that the local step may move them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +25,10 @@ from polystick.models import composition_sites as sites_of
 from polystick.models.dynamics import MultinomialDynamics, raise_unless_finite
 from polystick.models.dynamics_steps import chain_sums, packed_products, pull_back
 
+TURN_EVERY = 4  # sweeps: sticks are drawn together
+TIGHT = (
+    0.8  # share of a stick's noise that others explain: from there sticks are drawn together always
+)
 START_SPREAD = 0.7  # of the logarithm of step sizes, with which chains start
 
 
@@ -62,6 +66,14 @@ class Statistics(NamedTuple):
     value: float
 
 
+class Given(NamedTuple):
+    """What states are drawn given."""
+
+    potential: Potential  # of all active splits
+    lopsided: sites_of.Lopsided  # those that have a site
+    sites: Potential
+
+
 class Prior(NamedTuple):
     """What the local steps of a sweep share."""
 
@@ -70,7 +82,7 @@ class Prior(NamedTuple):
     emission: np.ndarray
     white: np.ndarray
     products: np.ndarray
-    rate: float
+    rate: float  # how far sites go towards matched ones
     is_given: bool = False  # Q must stay
 
 
@@ -113,86 +125,108 @@ class CompositionDynamics(MultinomialDynamics):
         return self._named(prior.mean.copy(), cov, initial.mean, initial_cov)
 
     def prepare(self, parameters):
-        chain, push = self._chain(parameters)
-        white = np.ascontiguousarray(chain.root)
-        rest = packed_products(white), float(parameters.rate)
-        return Prior(chain, push, parameters.emission, white, *rest)
+        return _prior(*self._chain(parameters), float(parameters.rate))
 
     def initial_rows(self, prior, shard, key):
         """Start from a draw given what counts alone tell of psi, with sites there."""
         logit = sites_of.smoothed_logit(shard.splits)
         states = self.draw_states(prior, shard, augmentation.site(shard.splits, logit), key)
-        centre = logit[shard.lopsided.at]
-        return Rows(states, *augmentation.quadratic_potential(shard.lopsided.splits, centre), centre)
+        return Rows(states, *sites_of.first_sites(shard.lopsided))
 
     def draw_rows(self, prior, shard, rows, key):
-        """Omega | psi, x where splits are not lopsided, then the states | omega, x on an ellipse."""
-        omega = self._draw_omega(shard, rows.states, key)
-        if prior.rate > 0.0 and len(rows.omega):
-            rows = self._match_sites(prior, shard, rows, omega)
-        if not len(rows.omega):
-            states, potential = self.draw_states(prior, shard, omega, key), omega
-        else:
-            states, potential = self._turn(prior, shard, rows, omega, key)
-        if self.walks and shard.is_all and not prior.is_given:
-            states = self.move_sticks(prior, shard, states, potential, key)
+        """Omega | psi, x where splits are not lopsided, then the states | omega, x."""
+        omega = self.draw_omega(shard, rows.states, key)
+        if prior.rate > 0.0:
+            rows = self.match_sites(prior, shard, rows, omega)
+        given = self._given(shard, rows, omega)
+        moves = self.walks and shard.is_all and not prior.is_given
+        states = rows.states
+        if not moves or key.sweep % TURN_EVERY == 0 or _largest_share(prior.chain) > TIGHT:
+            states = self.turn(prior, shard, states, given, key)
+        if moves:
+            states = self.move_sticks(prior, shard, states, given, key)
         return rows._replace(states=states), self._sum_up(shard, states)
 
-    def _draw_omega(self, shard, states, key):
+    def draw_omega(self, shard, states, key):
         psi = states[shard.step_of, shard.splits.nodes]
         return augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
 
-    def _match_sites(self, prior, shard, rows, omega):
+    def match_sites(self, prior, shard, rows, omega):
         """Move the sites towards those that match the likelihoods."""
-        sites = Potential(rows.kappa, rows.omega)
-        linear, precision = self._pull_back(prior, shard, _filled(shard, omega, sites))
-        shifts = shard.pushes @ prior.push.T
+        if not len(rows.omega):
+            return rows
+        lopsided, sites = shard.lopsided, Potential(rows.kappa, rows.omega)
+        linear, precision = self._pull_back(prior, shard, sites_of.filled(lopsided, omega, sites))
         found = prior.chain.white.moments_in_place(
-            linear, precision, shifts=shifts, starts=shard.starts
+            linear, precision, shifts=shard.pushes @ prior.push.T, starts=shard.starts
         )
         variance = np.diagonal(found.cov, axis1=1, axis2=2)
-        sites = sites_of.match(shard.lopsided, sites, found.mean, variance, prior.rate)
-        centre = found.mean[shard.lopsided.steps, shard.lopsided.nodes]
-        centre = rows.centre + prior.rate * (centre - rows.centre)
-        return rows._replace(kappa=sites.kappa, omega=sites.omega, centre=centre)
+        sites = sites_of.match(lopsided, sites, found.mean, variance, prior.rate)
+        gap = found.mean[lopsided.steps, lopsided.nodes] - rows.centre
+        return rows._replace(
+            kappa=sites.kappa, omega=sites.omega, centre=rows.centre + prior.rate * gap
+        )
 
-    def _turn(self, prior, shard, rows, omega, key):
-        """Draw the states on an ellipse about the Gaussian with sites; the potential that it has, too."""
-        sites = sites_of.softened(Potential(rows.kappa, rows.omega), rows.centre)
-        potential = _filled(shard, omega, sites)
-        linear, precision = self._pull_back(prior, shard, potential)
+    def _given(self, shard, rows, omega):
+        """Return what states are drawn given: omega, or the sites of lopsided splits."""
+        sites = Potential(rows.kappa, rows.omega)
+        sites = sites_of.softened(shard.lopsided, sites, rows.centre)
+        lopsided, sites = sites_of.usable(shard.lopsided, sites)
+        return Given(sites_of.filled(lopsided, omega, sites), lopsided, sites)
+
+    def turn(self, prior, shard, states, given, key):
+        """Draw the states of each sequence on an ellipse about their Gaussian: afresh without sites."""
+        if not len(given.sites.omega):
+            return self.draw_states(prior, shard, given.potential, key)
+        linear, precision = self._pull_back(prior, shard, given.potential)
         noise = key.normals("states", shard.steps, self.n_dims)
         mean, drawn = prior.chain.white.draws_in_place(
             linear, precision, [np.zeros_like(noise), noise],
             shifts=shard.pushes @ prior.push.T, starts=shard.starts,
         )  # fmt: skip
         far = drawn - mean
-        angle = sites_of.angles(key.at("angle"), shard, sites, rows.states, mean, far)
+        angle = sites_of.angles(
+            key.at("angle"), shard.rows, given.lopsided, given.sites, states, mean, far
+        )
+        is_stuck = np.repeat(angle == 0.0, np.diff(shard.starts))
         angle = np.repeat(angle, np.diff(shard.starts))[:, None]
-        states = mean + (rows.states - mean) * np.cos(angle) + far * np.sin(angle)
-        raise_unless_finite(states, prior, key)
-        return states, potential
+        turned = mean + (states - mean) * np.cos(angle) + far * np.sin(angle)
+        if is_stuck.any():
+            plain = self.draw_plainly(prior, shard, states, key)
+            turned = np.where(is_stuck[:, None], plain, turned)
+        raise_unless_finite(turned, prior, key)
+        return turned
+
+    def draw_plainly(self, prior, shard, states, key):
+        """Omega of all splits | psi, x, then the states | omega, x."""
+        key = key.chain("plainly")
+        return self.draw_states(prior, shard, self.draw_omega(shard, states, key), key)
 
     def _pull_back(self, prior, shard, potential):
         return pull_back(shard, potential, prior.white, prior.products, self.n_dims)[:2]
 
-    def move_sticks(self, prior, shard, states, potential, key):
+    def move_sticks(self, prior, shard, states, given, key):
         """Each stick of a walk | the others, x, with its part of Q."""
         law, k, states = self.dynamics_prior, self.n_sticks, states.copy()
-        ids, rng, n_pairs = np.arange(k, dtype=np.uint64), key.generator("gammas"), 0
-        lengths = np.diff(shard.starts)
+        ids, rng, lengths = (
+            np.arange(k, dtype=np.uint64), key.generator("gammas"), np.diff(shard.starts)
+        )  # fmt: skip
         n_pairs = np.maximum(lengths - 1, 0).sum()
         shapes = 0.5 * (law.degrees + k - 1 + n_pairs), 0.5 * (self.initial_prior.degrees + 1)
         gammas = np.stack([rng.standard_gamma(shape, k) for shape in shapes])
         noise = key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), gammas
-        walk_sticks.draw_sticks(
-            key.at("sticks"), shard.starts, shard.table, _dense(shard, potential),
-            (law.scale, law.degrees), self._first(prior, lengths), noise, states,
-            np.linalg.inv(prior.chain.dynamics_cov),
+        precision = np.linalg.inv(prior.chain.dynamics_cov)
+        n_stuck = walk_sticks.draw_sticks(
+            key.at("sticks"), shard.starts, shard.table,
+            sites_of.dense(shard, given.lopsided, given.potential),
+            (law.scale, law.degrees), self.first_law(prior, lengths), noise, states, precision,
         )  # fmt: skip
+        if n_stuck:
+            chain = replace(prior.chain, dynamics_cov=np.linalg.inv(precision))
+            return self.draw_plainly(_prior(chain, prior.push), shard, states, key)
         return states
 
-    def _first(self, prior, lengths):
+    def first_law(self, prior, lengths):
         """Return what sticks need to know of first states: of one sequence, their prior."""
         if len(lengths) == 1 and lengths[0] > 0:
             law = self.initial_prior
@@ -242,18 +276,22 @@ class CompositionDynamics(MultinomialDynamics):
         parameters = super().recall({**described, "emission": self._identity})
         return self._named(*parameters[:4])
 
+    def predictor(self, described):
+        found = super().predictor(described)
+        return replace(found, prior=found.prior._replace(is_given=True))
 
-def _filled(shard, omega, sites):
-    """Return the potential of all active splits: omega, or the site of a lopsided one."""
-    kappa, weights = omega.kappa.copy(), omega.omega.copy()
-    kappa[shard.lopsided.at], weights[shard.lopsided.at] = sites
-    return Potential(kappa, weights)
+    def smoothing_prior(self, prior, sweep, n_sweeps):
+        """Match the sites of new sequences first."""
+        return prior._replace(rate=sites_of.rate_of(sweep, n_sweeps))
 
 
-def _dense(shard, potential):
-    """Return kappa, omega and whether they are a site, (k, S)."""
-    shape, nodes = shard.table[0].shape, shard.splits.nodes
-    kappa, omega, fixed = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
-    kappa[nodes, shard.step_of], omega[nodes, shard.step_of] = potential
-    fixed[shard.lopsided.nodes, shard.lopsided.steps] = True
-    return kappa, omega, fixed
+def _prior(chain, push, rate=0.0):
+    """Return what the local steps need of a chain."""
+    white = np.ascontiguousarray(chain.root)
+    return Prior(chain, push, np.eye(len(white)), white, packed_products(white), rate)
+
+
+def _largest_share(chain):
+    """Return how much of a stick's noise the others explain, of the stick where that is most."""
+    own = np.diag(chain.dynamics_cov) * np.diag(np.linalg.inv(chain.dynamics_cov))
+    return 1.0 - 1.0 / own.max()

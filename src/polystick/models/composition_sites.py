@@ -14,7 +14,9 @@ from polystick.augmentation import Potential
 from polystick.decomposition import RaggedSplits, Splits
 from polystick.kernels import ellipse
 
-SOFTNESS = 0.5  # of the precision of a matched site: tails of the target are wider than its Gaussian's
+SOFTNESS = (
+    0.3  # of the precision of a site where nothing went one way: wide tails of many steps add up
+)
 EVERY = 5  # sweeps between two matches
 DAMPING = 0.5  # of the first matches; later ones are averaged
 TINY = 1e-290  # a precision below it is none
@@ -63,7 +65,7 @@ def with_cells(block, n_sticks, is_all):
     """Return a block of `Steps` as `Paths`."""
     splits, n_steps = block.splits, block.n_steps
     step_of = np.repeat(np.arange(n_steps), np.diff(splits.starts))
-    at = np.flatnonzero(augmentation.lopsided(splits))
+    at = np.flatnonzero(augmentation.lopsided(splits, fewest_trials=1))  # lags of a path add up
     steps = step_of[at]
     counts = splits.successes.astype(np.float64), splits.trials.astype(np.float64)
     starts = np.searchsorted(steps, block.starts).astype(np.int64)
@@ -79,6 +81,12 @@ def smoothed_logit(splits):
     return np.log(yes / no)
 
 
+def first_sites(lopsided):
+    """Return sites and their centres from the counts alone."""
+    centre = smoothed_logit(lopsided.splits)
+    return *augmentation.quadratic_potential(lopsided.splits, centre), centre
+
+
 def rate_of(sweep, n_burn):
     """Return how far sites go towards matched ones in the next sweep; 0 after the burn-in.
 
@@ -87,7 +95,7 @@ def rate_of(sweep, n_burn):
     if sweep >= n_burn or sweep % EVERY:
         return 0.0
     n_late = (sweep - n_burn // 2) // EVERY
-    return DAMPING if n_late < 1 else max(1.0 / n_late, EVERY / n_burn)
+    return DAMPING if n_late < 1 else 1.0 / n_late
 
 
 def match(lopsided, sites, mean, variance, rate):
@@ -96,18 +104,45 @@ def match(lopsided, sites, mean, variance, rate):
     return augmentation.match_sites(lopsided.splits, sites, mean[at], variance[at], rate)
 
 
-def softened(sites, centre):
-    """Return wider sites with the same slope at the centre."""
-    less = (1.0 - SOFTNESS) * sites.omega
+def softened(lopsided, sites, centre):
+    """Return wider sites with the same slope at the centre; little is changed where there are counts."""
+    fewer = np.minimum(lopsided.successes, lopsided.trials - lopsided.successes)
+    less = (1.0 - SOFTNESS) * sites.omega * (2.0 / (fewer + 2.0))
     return Potential(sites.kappa - less * centre, sites.omega - less)
 
 
-def angles(key, shard, sites, states, mean, far):
+def usable(lopsided, sites):
+    """Return the lopsided splits that have a site to speak of, and their sites; others are as any split."""
+    kept = np.isfinite(sites.kappa) & np.isfinite(sites.omega) & (sites.omega > TINY)
+    if kept.all():
+        return lopsided, sites
+    starts = np.concatenate([[0], np.cumsum(kept)])[lopsided.starts]
+    at, steps, nodes, _, *counts = lopsided
+    arrays = [part[kept] for part in (at, steps, nodes, *counts)]
+    return Lopsided(*arrays[:3], starts, *arrays[3:]), Potential(*(part[kept] for part in sites))
+
+
+def angles(key, rows, lopsided, sites, states, mean, far):
     """Draw an angle for each sequence; pi / 2 without lopsided splits, 0 where none was found."""
-    lopsided, found = shard.lopsided, np.empty(len(shard.rows))
-    at = lopsided.steps, lopsided.nodes
+    found, at = np.empty(len(rows)), (lopsided.steps, lopsided.nodes)
     ellipse.draw_angles(
-        key, shard.rows, lopsided.starts, lopsided.successes - sites.kappa, lopsided.trials,
-        sites.omega, states[at], mean[at], far[at], found,
+        key, rows, lopsided.starts, lopsided.successes - sites.kappa, lopsided.trials, sites.omega,
+        states[at], mean[at], far[at], found,
     )  # fmt: skip
     return found
+
+
+def filled(lopsided, omega, sites):
+    """Return the potential of all active splits: omega, or the site of a lopsided one."""
+    kappa, weights = omega.kappa.copy(), omega.omega.copy()
+    kappa[lopsided.at], weights[lopsided.at] = sites
+    return Potential(kappa, weights)
+
+
+def dense(shard, lopsided, potential):
+    """Return kappa, omega and whether they are a site, (k, S)."""
+    shape, nodes = shard.table[0].shape, shard.splits.nodes
+    kappa, omega, fixed = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+    kappa[nodes, shard.step_of], omega[nodes, shard.step_of] = potential
+    fixed[lopsided.nodes, lopsided.steps] = True
+    return kappa, omega, fixed

@@ -373,6 +373,10 @@ class MultinomialDynamics(DynamicsFactors):
     def watched_psi(self, parameters, states, known):
         return np.concatenate([states, known], axis=1) @ parameters.emission.T
 
+    def smoothing_prior(self, prior, sweep, n_sweeps):
+        """Return the prior for one of the sweeps over sequences that are new to a predictor."""
+        return prior
+
     def predictor(self, described):
         """Return what predicts under one posterior draw of the parameters."""
         parameters = self.recall(described)
