@@ -74,7 +74,7 @@ def draw_sticks(key, starts, counts, potential, prior, first, noise, states, pre
 # ---- b and s in the precision of all sticks
 
 
-@kernel
+@kernel(inline="always")
 def take_moves(starts, states, j, moves):
     """Write the increments of the sticks but j."""
     for i in range(starts.shape[0] - 1):
@@ -108,7 +108,7 @@ def _put_tie_in_place(precision, j, variance, tie, rest):
             precision[i, c + (c >= j)] = rest[a, c] + tie[a] * tie[c] / variance
 
 
-@kernel
+@kernel(inline="always")
 def place_first(starts, states, j, first, gamma, place):
     """Write the mean of each sequence's first x given the other sticks; return its variance.
 
@@ -147,7 +147,7 @@ def _lay_prior(scale, j, variance, gram, linear):
 # ---- the path, and b with it
 
 
-@kernel
+@kernel(inline="always")
 def filter_walk(law, field, place, spread, filtered, gram, linear):
     """Write what is known of each step from those up to it; add what all tell of b.
 
