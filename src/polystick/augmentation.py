@@ -51,7 +51,7 @@ def quadratic_potential(splits, psi):
     return Potential(splits.successes - splits.trials * success + omega * psi, omega)
 
 
-def lopsided(splits, fewest_trials=FEWEST_TRIALS):
+def lopsided(splits):
     """Tell for which splits omega would be much larger than what counts tell of psi, from the counts alone.
 
     There a draw of psi given omega is a small step: the lag is 1 + 2 E[omega] Var(psi | x).
@@ -59,7 +59,7 @@ def lopsided(splits, fewest_trials=FEWEST_TRIALS):
     yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
     curvature = splits.trials * yes * no / np.square(yes + no)
     omega = polyagamma.mean(splits.trials, np.log(yes / no))
-    return (splits.trials >= fewest_trials) & (omega > LOPSIDED * curvature)
+    return (splits.trials >= FEWEST_TRIALS) & (omega > LOPSIDED * curvature)
 
 
 def site(splits, psi):

@@ -11,7 +11,7 @@ afterwards, so that the local step may move them.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -92,7 +92,7 @@ class CompositionDynamics(MultinomialDynamics):
 
     walks: bool = True
 
-    parameter_type: ClassVar = Parameters
+    parameter_type: ClassVar[Any] = Parameters
     identified: ClassVar[tuple[str, ...]] = ("dynamics", "dynamics_drift", "dynamics_cov", "states")
 
     def shards(self, sequences, inputs=None, size=None):
@@ -125,7 +125,8 @@ class CompositionDynamics(MultinomialDynamics):
         return self._named(prior.mean.copy(), cov, initial.mean, initial_cov)
 
     def prepare(self, parameters):
-        return _prior(*self._chain(parameters), float(parameters.rate))
+        chain, push = self._chain(parameters)
+        return _prior(chain, push, float(parameters.rate))
 
     def initial_rows(self, prior, shard, key):
         """Start from a draw given what counts alone tell of psi, with sites there."""
@@ -238,7 +239,7 @@ class CompositionDynamics(MultinomialDynamics):
         psi = states[shard.step_of, splits.nodes]
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
         sums = chain_sums(shard.starts, states, shard.pushes)
-        return Statistics(*sums, value + shard.log_coefficient)
+        return Statistics._make((*sums, value + shard.log_coefficient))
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """A, b, Q | states; mean, cov | first states."""

@@ -8,12 +8,14 @@ depend on where the chain is: it is matched to the posterior while burning in, a
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from polystick import augmentation
+from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.decomposition import RaggedSplits, Splits
 from polystick.kernels import ellipse
 
+LOPSIDED = 1.5  # times the curvature of the likelihood
 SOFTNESS = (
     0.3  # of the precision of a site where nothing went one way: wide tails of many steps add up
 )
@@ -65,14 +67,21 @@ def with_cells(block, n_sticks, is_all):
     """Return a block of `Steps` as `Paths`."""
     splits, n_steps = block.splits, block.n_steps
     step_of = np.repeat(np.arange(n_steps), np.diff(splits.starts))
-    at = np.flatnonzero(augmentation.lopsided(splits, fewest_trials=1))  # lags of a path add up
+    at = np.flatnonzero(is_lopsided(splits))
     steps = step_of[at]
     counts = splits.successes.astype(np.float64), splits.trials.astype(np.float64)
     starts = np.searchsorted(steps, block.starts).astype(np.int64)
     lopsided = Lopsided(at, steps, splits.nodes[at], starts, *(part[at] for part in counts))
     table = np.zeros((2, n_sticks, n_steps))
     table[:, splits.nodes, step_of] = counts
-    return Paths(*block, lopsided, step_of, (table[0], table[1]), is_all)
+    return Paths._make((*block, lopsided, step_of, (table[0], table[1]), is_all))
+
+
+def is_lopsided(splits):
+    """Tell where omega is larger than what counts tell of psi, however few trials: lags of a path add up."""
+    chance = expit(smoothed_logit(splits))
+    omega = polyagamma.mean(splits.trials, smoothed_logit(splits))
+    return omega > LOPSIDED * splits.trials * chance * (1.0 - chance)
 
 
 def smoothed_logit(splits):
@@ -117,9 +126,9 @@ def usable(lopsided, sites):
     if kept.all():
         return lopsided, sites
     starts = np.concatenate([[0], np.cumsum(kept)])[lopsided.starts]
-    at, steps, nodes, _, *counts = lopsided
-    arrays = [part[kept] for part in (at, steps, nodes, *counts)]
-    return Lopsided(*arrays[:3], starts, *arrays[3:]), Potential(*(part[kept] for part in sites))
+    arrays = {name: part[kept] for name, part in lopsided._asdict().items() if name != "starts"}
+    fewer = Lopsided(starts=starts, **arrays)
+    return fewer, Potential(sites.kappa[kept], sites.omega[kept])
 
 
 def angles(key, rows, lopsided, sites, states, mean, far):

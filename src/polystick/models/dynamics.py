@@ -14,7 +14,7 @@ Its law is that of the parameters alone: the parameters carry the draw, `stretch
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class MultinomialDynamics(DynamicsFactors):
     has_drift: bool = False  # states have one, the first of p
     inputs: tuple[str, ...] = ()  # what they go to: "states", "emissions"
 
-    parameter_type: ClassVar = Parameters
+    parameter_type: ClassVar[Any] = Parameters
     dims: ClassVar = {
         "dynamics": ("dim", "dim_too"),
         "dynamics_drift": ("dim",),
