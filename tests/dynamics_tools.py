@@ -6,8 +6,9 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.keys import Key
+from polystick.models import composition, composition_sites, dynamics
 from polystick.models.composition import CompositionDynamics
-from polystick.models.dynamics import MultinomialDynamics, Rows
+from polystick.models.dynamics import MultinomialDynamics
 
 RAGGED = [np.array([2, 0, 3]), np.array([1]), np.array([0, 4])]
 
@@ -47,20 +48,29 @@ def inputs_for(totals, m, seed=5):
     return [rng.standard_normal((len(total), m)) for total in totals] if m else None
 
 
-def sweep(model, totals, everything, key, rng, inputs=None):
+def sweep(model, totals, everything, key, rng, inputs=None, size=3):
     """Draw all but the counts given these, in blocks, then new counts."""
     parameters, rows, counts = everything
     prior, at, parts = model.prepare(parameters), 0, []
-    for shard in model.shards(counts, inputs, size=3):
-        mine = Rows(rows.states[at : at + shard.n_steps])
+    for shard in model.shards(counts, inputs, size=size):
+        mine = rows_at(model, shard, rows.states[at : at + shard.n_steps])
         parts.append(model.draw_rows(prior, shard, mine, key))
         at += shard.n_steps
     total = type(parts[0][1])(*map(sum, zip(*(part[1] for part in parts))))
     parameters = model.draw_parameters(parameters, total, key)
-    rows = Rows(np.concatenate([part[0].states for part in parts]))
+    rows = rows._replace(states=np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_counts(parameters, rows, totals, rng, inputs)
 
 
-def resample(model, totals, inputs=None):
-    """Return what a `Law` wants."""
-    return lambda everything, i, rng: sweep(model, totals, everything, Key(11, i), rng, inputs)
+def rows_at(model, shard, states):
+    """Return rows with these states, and sites that depend on the counts alone."""
+    if not isinstance(model, CompositionDynamics):
+        return dynamics.Rows(states)
+    return composition.Rows(states, *composition_sites.first_sites(shard.lopsided))
+
+
+def resample(model, totals, inputs=None, size=3):
+    """Return what a `Law` wants; with a large size all is one block."""
+    return lambda everything, i, rng: sweep(
+        model, totals, everything, Key(11, i), rng, inputs, size
+    )

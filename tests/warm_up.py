@@ -112,6 +112,8 @@ def sequences():
     ]
     for model in models:
         model.fit(counts).score(counts)
+    rare = [rng.multinomial(500, [0.5, 0.495, 0.005], 12)]
+    DynamicMultinomial(inference=Gibbs(2, 12, n_chains=1)).fit(rare)  # matches sites
 
 
 def others():

@@ -20,6 +20,7 @@ FILES = sorted(HOME.glob("*.py"))
 # kernels with one call site that stay calls: what is rare is kept out of hot loops, and type inference
 # takes more than twice the time for twice the code
 CALLED = {
+    "ellipse.draw_angles",
     "streams._finish_normal",
     "polyagamma.draw_residual",
     "stick_filter._filter_sequence",

@@ -20,7 +20,7 @@ class DynamicMultinomial(DynamicsEstimator):
     step_scale : float
         What a step's standard deviation is about, a priori; it is learned, with correlations.
     inference : Gibbs or None
-        None is four chains, until they have 400 effective draws but for 1000 draws each at the most.
+        None is four chains, until they have 400 effective draws but for 2000 draws each at the most.
     decomposition, n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialLDS`; the cost of a step grows with the cube of the number of categories.
 
@@ -43,6 +43,7 @@ class DynamicMultinomial(DynamicsEstimator):
     """
 
     _schedules = (Gibbs,)  # the factors of mean field have an emission to learn
+    _default = Gibbs(250, 300, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=2000)
 
     def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,

@@ -166,6 +166,12 @@ class WhiteChain:
         self._pass_back(law, linear, precision)
         return self._draw_forward(law, precision, linear, noise)
 
+    def draws_in_place(self, linear, precision, noises, *, shifts=None, starts=None):
+        """Draw the states once for each of several noises, from one factorisation; zeros give the mean."""
+        law = self._law(len(linear), shifts, starts)
+        self._pass_back(law, linear, precision)
+        return [self._draw_forward(law, precision, linear, noise) for noise in noises]
+
     def moments_in_place(self, linear, precision, *, shifts=None, starts=None):
         """Return the moments of the states; the potentials are overwritten."""
         law = self._law(len(linear), shifts, starts)

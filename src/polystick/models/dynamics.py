@@ -14,7 +14,7 @@ Its law is that of the parameters alone: the parameters carry the draw, `stretch
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class MultinomialDynamics(DynamicsFactors):
     has_drift: bool = False  # states have one, the first of p
     inputs: tuple[str, ...] = ()  # what they go to: "states", "emissions"
 
-    parameter_type: ClassVar = Parameters
+    parameter_type: ClassVar[Any] = Parameters
     dims: ClassVar = {
         "dynamics": ("dim", "dim_too"),
         "dynamics_drift": ("dim",),
@@ -258,12 +258,7 @@ class MultinomialDynamics(DynamicsFactors):
         shifts = shard.pushes @ prior.push.T
         white = prior.chain.white
         states = white.draw_in_place(linear, precision, noise, shifts=shifts, starts=shard.starts)
-        if not np.isfinite(states).all():
-            raise FloatingPointError(
-                f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
-                f"{spectral_radius(prior.chain.dynamics):.3g}; try "
-                "fewer states, shorter sequences or inputs of smaller size"
-            )
+        raise_unless_finite(states, prior, key)
         return states
 
     def _sum(self, prior, shard, states, potential):
@@ -378,7 +373,21 @@ class MultinomialDynamics(DynamicsFactors):
     def watched_psi(self, parameters, states, known):
         return np.concatenate([states, known], axis=1) @ parameters.emission.T
 
+    def smoothing_prior(self, prior, sweep, n_sweeps):
+        """Return the prior for one of the sweeps over sequences that are new to a predictor."""
+        return prior
+
     def predictor(self, described):
         """Return what predicts under one posterior draw of the parameters."""
         parameters = self.recall(described)
         return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))
+
+
+def raise_unless_finite(states, prior, key):
+    """Name the sweep and the dynamics if states overflow."""
+    if not np.isfinite(states).all():
+        raise FloatingPointError(
+            f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
+            f"{spectral_radius(prior.chain.dynamics):.3g}; try "
+            "fewer states, shorter sequences or inputs of smaller size"
+        )

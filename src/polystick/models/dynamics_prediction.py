@@ -104,5 +104,6 @@ class Predictor:
         """Return states (S, D) of sequences given all of them: where a chain of their own ends."""
         rows = self.model.initial_rows(self.prior, shard, key)
         for sweep in range(n_sweeps):
-            rows, _ = self.model.draw_rows(self.prior, shard, rows, key.chain(sweep))
+            prior = self.model.smoothing_prior(self.prior, sweep, n_sweeps)
+            rows, _ = self.model.draw_rows(prior, shard, rows, key.chain(sweep))
         return rows.states
