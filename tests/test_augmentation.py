@@ -76,3 +76,59 @@ def test_quadratic_potential_is_the_second_order_expansion():
     )
     assert (kappa - omega * psi)[0] == pytest.approx(slope, rel=1e-5)
     assert omega[0] == pytest.approx(-curvature, rel=1e-5)
+
+
+# sites by their moments
+
+
+def marginals(prior, sites):
+    """Return mean and variance of psi under N(mean, cov) and sites, the obvious way."""
+    mean, cov = prior
+    precision = np.linalg.inv(cov)
+    cov = np.linalg.inv(precision + np.diag(sites.omega))
+    return cov @ (precision @ mean + sites.kappa), np.diag(cov)
+
+
+def test_one_split_is_matched_at_once():
+    """Prior times site then has the very moments of prior times likelihood."""
+    for yes, trials, variance in [(0, 5000, 100.0), (3, 9, 0.1), (40, 40, 1e4)]:
+        splits = Splits(np.array([yes]), np.array([trials]))
+        prior = np.array([-1.0]), np.array([[variance]])
+        nothing = augmentation.Potential(np.zeros(1), np.zeros(1))
+        sites = augmentation.match_sites(splits, nothing, *marginals(prior, nothing), damping=1.0)
+        expected = augmentation.tilted_moments(splits, prior[0], prior[1][0])
+        np.testing.assert_allclose(marginals(prior, sites), expected, rtol=1e-9)
+
+
+def test_many_splits_come_near_the_posterior():
+    """Expectation propagation against importance sampling, for counts that are lopsided."""
+    cov = 4.0 * np.exp(-np.abs(np.subtract.outer(np.arange(4), np.arange(4))) / 2.0)
+    prior = np.array([-3.0, -3.0, 0.0, 0.0]), cov
+    splits = Splits(np.array([0, 1, 5, 0]), np.array([1000, 1000, 12, 0]))
+    sites = augmentation.Potential(np.zeros(4), np.zeros(4))
+    for _ in range(40):
+        sites = augmentation.match_sites(splits, sites, *marginals(prior, sites))
+    draws = np.random.default_rng(4).multivariate_normal(*prior, size=20 * N)
+    weight = np.exp(augmentation.log_likelihood(splits, draws).sum(axis=1) + 20)
+    weight /= weight.sum()
+    mean = weight @ draws
+    sd = np.sqrt(weight @ (draws - mean) ** 2)
+    found, variance = marginals(prior, sites)
+    loose = 0.05 + 3.0 * np.sqrt(np.sum(weight**2))  # of the draws that weigh something
+    assert np.abs((found - mean) / sd).max() < loose
+    assert np.abs(np.sqrt(variance) / sd - 1.0).max() < loose
+    assert not sites.kappa[3]
+    assert not sites.omega[3]
+
+
+def test_sites_never_go_wrong():
+    """Omega stays finite and not negative, even where the marginals make no sense."""
+    splits = Splits(*(np.full(6, n) for n in (0, 10**6)))
+    sites = augmentation.Potential(np.full(6, -2.0), np.full(6, 3.0))
+    mean = np.array([0.0, -20.0, np.nan, 1e300, -1e-300, 0.0])
+    variance = np.array([10.0, 1e-12, 1.0, 1e8, np.inf, 0.0])
+    found = augmentation.match_sites(splits, sites, mean, variance)
+    assert np.isfinite(found.kappa).all()
+    assert (found.omega >= 0.0).all()
+    assert (found.kappa[2], found.omega[2]) == (-2.0, 3.0)
+    assert found.omega[0] != 3.0

@@ -11,9 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick import polyagamma
+from polystick.kernels import tilted
 
 LOPSIDED = 1.5  # times the curvature: omega from which a split is lopsided
 FEWEST_TRIALS = 20  # of a lopsided split: with fewer, omega is small anyway
+LEAST_CAVITY = 1e-3  # of the precision with a site: what is left without it, at least
 
 
 class Potential(NamedTuple):
@@ -70,6 +72,33 @@ def site(splits, psi):
     fewer = np.minimum(splits.successes, splits.trials - splits.successes)
     less = omega / (fewer + 2.0)
     return Potential(kappa - less * psi, omega - less)
+
+
+def match_sites(splits, sites, mean, variance, damping=0.5):
+    """Return sites nearer to what the likelihood does to the moments of psi (expectation propagation).
+
+    mean, variance : of psi under a Gaussian prior and the sites, split by split. Each split in turn would
+        have its site replaced by its likelihood, and the site that gives the same moments; all at once
+        they go `damping` of the way. Omega never is negative; a site stays where no number was found.
+    """
+    with np.errstate(all="ignore"):
+        precision = np.maximum(1.0 / variance - sites.omega, LEAST_CAVITY / variance)
+        linear = mean / variance - sites.kappa
+        tilted_mean, tilted_variance = tilted_moments(splits, linear / precision, 1.0 / precision)
+        omega = np.maximum(1.0 / tilted_variance - precision, 0.0)
+        kappa = tilted_mean * (precision + omega) - linear
+        new = [old + damping * (to - old) for old, to in zip(sites, (kappa, omega))]
+        kept = np.isfinite(new[0]) & np.isfinite(new[1]) & (splits.trials > 0)
+    return Potential(*(np.where(kept, part, old) for part, old in zip(new, sites)))
+
+
+def tilted_moments(splits, mean, variance):
+    """Return mean and variance of psi under a Gaussian for each split times its likelihood."""
+    given = (splits.successes, splits.trials, mean, variance)
+    flat = [np.require(part, np.float64, ["C", "W"]).ravel() for part in given]
+    found = np.empty((2, flat[0].size))
+    tilted.moment_cells(*flat, *found)
+    return found.reshape(2, *np.shape(mean))
 
 
 def log_likelihood(splits, psi):
