@@ -119,6 +119,16 @@ class Grid:
             n_iterations = max(n_iterations, n)
         return Drawn(white, n_iterations)
 
+    def draws(self, potential, noises):
+        """Draw w (n, r, n_white) given the potential, from noises (n, r, n_white + M)."""
+        n, r, size = noises.shape
+        often = type(potential)(*(np.tile(part, (n, 1)) for part in potential))
+        white, n_iterations = self.draw(often, noises.reshape(n * r, size))
+        return Drawn(white.reshape(n, r, -1), n_iterations)
+
+    def conditional(self, potential):
+        """Return None: there is no factor."""
+
     def unwhiten(self, white):
         """Return f = R w at the inputs."""
         down = kronecker.transposed(self.vectors)
@@ -282,6 +292,13 @@ class Spectral(OfMatrix):
     def draw(self, potential, noise):
         """Draw w given the potential, from noise (r, 2 M)."""
         return self.grid.draw(potential, noise)
+
+    def draws(self, potential, noises):
+        """Draw w (n, r, M) given the potential, from noises (n, r, 2 M)."""
+        return self.grid.draws(potential, noises)
+
+    def conditional(self, potential):
+        """Return None: there is no factor."""
 
     def unwhiten(self, white):
         """Return f = R w."""

@@ -5,18 +5,22 @@ import numpy as np
 __all__ = ["slice_sweep"]
 
 MOST_STEPS = 8  # outwards
+MOST_HALVINGS = 100  # about: what is left of a slice then is a point, and nothing moves
 
 
-def slice_sweep(log_density, point, width, rng):
-    """Draw each coordinate of a point (p,) once, given the others, in random order."""
+def slice_sweep(log_density, point, width, rng, most_steps=MOST_STEPS):
+    """Draw each coordinate of a point (p,) once, given the others, in random order.
+
+    most_steps : widths that a slice may have at the most; with 1 nothing is looked at outside the first
+    """
     point = np.array(point, dtype=np.float64)
     value = log_density(point)
     for i in rng.permutation(len(point)):
-        point, value = _slice(log_density, point, value, i, width, rng)
+        point, value = _slice(log_density, point, value, i, width, rng, most_steps)
     return point
 
 
-def _slice(log_density, point, value, i, width, rng):
+def _slice(log_density, point, value, i, width, rng, most_steps):
     """Return a new point along coordinate i and its log density: step out, then shrink."""
 
     def at(x):
@@ -27,18 +31,19 @@ def _slice(log_density, point, value, i, width, rng):
     level = value - rng.standard_exponential()
     low = point[i] - width * rng.random()
     high = low + width
-    n_left = int(rng.integers(MOST_STEPS))
+    n_left = int(rng.integers(most_steps))
     for _ in range(n_left):
-        if at(low)[1] <= level:
+        if not at(low)[1] > level:
             break
         low -= width
-    for _ in range(MOST_STEPS - 1 - n_left):
-        if at(high)[1] <= level:
+    for _ in range(most_steps - 1 - n_left):
+        if not at(high)[1] > level:
             break
         high += width
-    while True:
+    for _ in range(MOST_HALVINGS):
         x = rng.uniform(low, high)
         moved, found = at(x)
         if found > level:
             return moved, found
         low, high = (x, high) if x < point[i] else (low, x)
+    return point, value
