@@ -111,7 +111,7 @@ class _Factor(NamedTuple):
         active = np.flatnonzero(omega)
         scale = np.sqrt(omega[active])
         among = cov[np.ix_(active, active)] * scale * scale[:, None]
-        among[np.diag_indices_from(among)] += 1.0
+        among.ravel()[:: len(among) + 1] += 1.0
         triangle, failed = lapack.dpotrf(among.T, lower=1, overwrite_a=1)
         return cls(active, scale, np.full_like(triangle, np.nan) if failed else triangle)
 
@@ -146,7 +146,7 @@ class Conditional:
         triangles = [_triangle(root, omega) for omega in potential.omega]
         pulls = np.asarray(potential.kappa) @ root
         half = np.array([lapack.dtrtrs(t, b, lower=1)[0] for t, b in zip(triangles, pulls)])
-        log_dets = np.array([np.sum(np.log(np.diag(t))) for t in triangles])
+        log_dets = np.array([np.sum(np.log(t.diagonal())) for t in triangles])
         return cls(triangles, half, 0.5 * np.sum(half**2, axis=1) - log_dets)
 
     def white(self, rest):
@@ -161,7 +161,7 @@ class Conditional:
 
 def _triangle(root, omega):
     precision = (root * omega) @ root
-    precision[np.diag_indices_from(precision)] += 1.0
+    precision.ravel()[:: len(precision) + 1] += 1.0
     triangle, failed = lapack.dpotrf(precision.T, lower=1, clean=1, overwrite_a=1)
     return np.full_like(triangle, np.nan) if failed else triangle
 

@@ -91,7 +91,7 @@ def _hold(solver, block, key):
     potential = centred(block.potential, block.rows.level, block.rows.scale)
     conditional = solver.conditional(potential)
     if conditional is not None:
-        return _OfPosterior(block, potential, conditional.rest(block.rows.white))
+        return _OfPosterior(block, potential, solver, conditional)
     if solver.spectrum is None:
         return _OfPrior(block)
     noise = key.normals("surrogate", block.shard.rows, solver.n_white)
@@ -99,20 +99,25 @@ def _hold(solver, block, key):
     return _OfSurrogate(block, surrogate)
 
 
-class _OfPosterior(NamedTuple):
+class _OfPosterior:
     """What is left of w seen from its posterior given the potential."""
 
-    block: Block
-    potential: Potential
-    rest: np.ndarray
+    def __init__(self, block, potential, solver, conditional):
+        self.block, self.potential, self.last = block, potential, (solver, conditional)
+        self.rest = conditional.rest(block.rows.white)
+
+    def _conditional(self, solver):
+        """Return w given the potential; the last one is kept, for slices begin and end where they looked."""
+        if self.last[0] is not solver:
+            self.last = (solver, solver.conditional(self.potential))
+        return self.last[1]
 
     def white(self, solver):
-        return solver.conditional(self.potential).white(self.rest)
+        return self._conditional(solver).white(self.rest)
 
     def log_density(self, solver):
-        conditional = solver.conditional(self.potential)
-        psi = psi_under(solver, conditional.white(self.rest), self.block.rows)
-        return conditional.log_normaliser.sum() + self.block.sites.remainder(psi)
+        psi = psi_under(solver, self.white(solver), self.block.rows)
+        return self._conditional(solver).log_normaliser.sum() + self.block.sites.remainder(psi)
 
 
 class _OfSurrogate(NamedTuple):
