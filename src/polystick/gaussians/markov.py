@@ -270,12 +270,15 @@ class Conditional:
         log_det = np.empty(len(kappa))
         markov.pass_back_rows(chain._transition, chain._root, kappa, omega, systems, log_det)
         found = cls(chain, systems, log_det)
-        mean = chain.unwhiten(found.white(np.zeros((len(kappa), chain.n_white))))
+        mean = found.values(np.zeros((len(kappa), chain.n_white)))
         pulled = np.sum(potential.kappa * mean, axis=1)
         return cls(chain, systems, 0.5 * (pulled - log_det))
 
     def white(self, rest):
         return self._run(markov.follow_rows, rest)
+
+    def values(self, rest):
+        return self.chain.unwhiten(self.white(rest))
 
     def rest(self, white):
         return self._run(markov.retrace_rows, white)

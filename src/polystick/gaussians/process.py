@@ -10,14 +10,16 @@ A solver is made for one covariance C at the inputs. It is a frozen dataclass wi
     weights(omega)               weights D near omega for which `dual` is exact and cheap
     dual(linear, weights)        `Dual` of q(f) = N(C linear, (C^-1 + diag D)^-1)
     predictor(cross, variance)   f at new inputs, from their covariances with the M inputs and variances
-    conditional(potential)       w given the potential as a `Conditional`; None if it has no cheap factor
+    conditional(potential)       w given a potential with omega such as `weights` gives, as one with
+                                 the methods of `Conditional`; None if that is not cheap
     spectrum                     the `Spectrum` of C over the directions of w, if it is cheap; else None
 
 where a conditional has
 
     log_normaliser               (r,) log of the integral of prior times potential
     white(rest)                  w (r, n_white) from `rest` of that shape, which is standard normal; affine
-    rest(white)                  the inverse of it
+    values(rest)                 f = R w (r, M)
+    rest(white)                  the inverse of `white`
 
 and a predictor has
 
@@ -136,6 +138,7 @@ class _Factor(NamedTuple):
 class Conditional:
     """w = L^-T (half + rest) with L L' = I + R diag(omega) R and half = L^-1 R kappa, row by row."""
 
+    root: np.ndarray  # (M, M) R
     triangles: list  # of each row, (M, M)
     half: np.ndarray  # (r, M)
     log_normaliser: np.ndarray  # (r,)
@@ -147,13 +150,16 @@ class Conditional:
         pulls = np.asarray(potential.kappa) @ root
         half = np.array([lapack.dtrtrs(t, b, lower=1)[0] for t, b in zip(triangles, pulls)])
         log_dets = np.array([np.sum(np.log(t.diagonal())) for t in triangles])
-        return cls(triangles, half, 0.5 * np.sum(half**2, axis=1) - log_dets)
+        return cls(root, triangles, half, 0.5 * np.sum(half**2, axis=1) - log_dets)
 
     def white(self, rest):
         moved = self.half + rest
         return np.array(
             [lapack.dtrtrs(t, b, lower=1, trans=1)[0] for t, b in zip(self.triangles, moved)]
         )
+
+    def values(self, rest):
+        return self.white(rest) @ self.root
 
     def rest(self, white):
         return np.array([w @ t for t, w in zip(self.triangles, white)]) - self.half

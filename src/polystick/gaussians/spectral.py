@@ -28,6 +28,7 @@ import numpy as np
 from polystick.gaussians import conjugate_gradients, kronecker
 from polystick.gaussians.kronecker import Rotation, System
 from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis, OfMatrix
+from polystick.gaussians.spectral_conditional import GridConditional
 from polystick.gaussians.spectral_prediction import SpectralPredictor, UnstructuredPredictor
 from polystick.gaussians.surrogate import Spectrum
 
@@ -127,7 +128,10 @@ class Grid:
         return Drawn(white.reshape(n, r, -1), n_iterations)
 
     def conditional(self, potential):
-        """Return None: there is no factor."""
+        """Return w given a potential with omega such as `weights` gives; None if the grid has holes."""
+        if len(self.covs) == 1 or self.size < self.n_white:
+            return None
+        return GridConditional.of(self, potential)
 
     def unwhiten(self, white):
         """Return f = R w at the inputs."""
@@ -298,7 +302,7 @@ class Spectral(OfMatrix):
         return self.grid.draws(potential, noises)
 
     def conditional(self, potential):
-        """Return None: there is no factor."""
+        """Return None: one basis for each row would take too long."""
 
     def unwhiten(self, white):
         """Return f = R w."""

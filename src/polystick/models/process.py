@@ -26,7 +26,7 @@ from polystick.kernels import splits as splits_kernels
 from polystick.models import watched
 from polystick.models.documents import evenly
 from polystick.models.process_factors import VariationalProcess
-from polystick.models.process_kernel import Axes, Block, centred, draw_theta, psi_under, solver_at
+from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, solver_at
 from polystick.models.process_sites import Sites, draw_white, first_anchor, turn
 from polystick.scores import log_coefficients
 
@@ -47,13 +47,13 @@ class Parameters(NamedTuple):
     )  # () of the solver in that sweep, averaged over blocks; 0 for direct ones
     next_theta: np.ndarray  # (p,)
     next_white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
-    count: np.ndarray  # () what sweeps to forget have taught, see `Axes`
+    n_learned: np.ndarray  # () what sweeps to forget have taught, see `Axes`
     centre: np.ndarray  # (p,)
     spread: np.ndarray  # (p, p)
 
     @property
     def axes(self):
-        return Axes(self.count, self.centre, self.spread)
+        return Axes(self.n_learned, self.centre, self.spread)
 
 
 class Rows(NamedTuple):
@@ -77,7 +77,7 @@ class Prior(NamedTuple):
 class Statistics(NamedTuple):
     """What the global step needs: the sticks themselves, block by block, for psi moves with theta."""
 
-    blocks: tuple  # of `Block`
+    blocks: tuple  # of pairs (shard, rows)
     iterations: np.ndarray  # summed over blocks
     value: float  # log likelihood
 
@@ -218,15 +218,14 @@ class ProcessCounts(VariationalProcess):
         anchor = rows.anchor + prior.weight * (psi - rows.anchor) if prior.weight else rows.anchor
         rows = Rows(psi, white, level, scale, anchor)
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
-        block = Block(shard, rows, sites, potential)
-        return rows, Statistics((block,), np.asarray(float(iterations)), value)
+        return rows, Statistics(((shard, rows),), np.asarray(float(iterations)), value)
 
     def _where(self, prior, shard, rows):
         """Return the rows where the chain goes on."""
         if not len(prior.white):
             return rows
         rows = rows._replace(white=prior.white[shard.rows.astype(int)])
-        return rows._replace(psi=psi_under(prior.solver, rows.white, rows))
+        return rows._replace(psi=as_psi(prior.solver.unwhiten(rows.white), rows))
 
     def psi_of(self, prior, shard, rows):
         """Return psi (r, M) where the chain goes on."""

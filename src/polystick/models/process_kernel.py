@@ -1,33 +1,39 @@
 """The parameters of a covariance, drawn by slices while what does not depend on them is held.
 
-Held is, in order of what a solver can do: what is left of w seen from its posterior given the potential,
-w = m + root rest, which lets f be integrated out of the density (a `Conditional`); surrogate data
-(`gaussians.surrogate`); or w itself. Slices go along the axes of theta's own spread, learned while sweeps
-are forgotten, for its entries are often far from independent: amplitude and length, say.
+Where a solver has a `Conditional`, it is what is left of w seen from its posterior under fixed potentials of
+all cells, about the anchors of `process_sites`: f is integrated out of theta's density as far as these go,
+and what they lack is the likelihood less the potentials at f, which follows theta. Else it is surrogate data
+(`gaussians.surrogate`) and what is left of w seen from them. Centre and spread of theta are learned while
+sweeps are forgotten; then it moves on ellipses about them, and now and then by slices along their axes.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from polystick import polyagamma
+from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
-from polystick.models.slices import slice_sweep
+from polystick.models.slices import MOST_STEPS, ellipse_step, slice_sweep
 
+FARTHEST = 30.0  # that an anchor may be from 0: beyond, a site has next to no curvature
 LEAST_WORTH = 1e-3  # of surrogate data
 WIDTH = 4.0  # of slices, in standard deviations
 FIRST_SPREAD = (
     0.3  # of theta, in standard deviations of its prior, before there is anything to go by
 )
+WIDER = 1.3  # times the spread: ellipses are slow in tails that theirs are lighter than
+ENOUGH_LEARNED = 50  # sweeps after which ellipses are better than slices
+SLICES_EVERY = 5  # sweeps: they mind no tails
 FORGOTTEN = 5  # sweeps that what was learned before a window counts for in it
 
 
 class Axes(NamedTuple):
     """What the sweeps to forget have taught of theta."""
 
-    count: np.ndarray  # () sweeps of this window; 0 once it is settled
+    n_learned: np.ndarray  # () sweeps of this window; less than 0 once nothing is learned any more
     centre: np.ndarray  # (p,)
     spread: np.ndarray  # (p, p)
 
@@ -37,8 +43,8 @@ class Axes(NamedTuple):
 
     @property
     def weight(self):
-        """How much the next sweep counts among those of its window; 0 once it is settled."""
-        return 1.0 / (self.count + FORGOTTEN) if self.count else 0.0
+        """How much the next sweep counts among those of its window; 0 if it is not one to forget."""
+        return 1.0 / (self.n_learned + FORGOTTEN) if self.n_learned > 0 else 0.0
 
     @property
     def root(self):
@@ -47,22 +53,26 @@ class Axes(NamedTuple):
     def learn(self, theta, sweep, n_burn):
         """Return axes that have seen theta in a sweep of n_burn to forget: the last half of them counts."""
         if sweep >= n_burn:
-            return self._replace(count=np.zeros(()))
-        count = 1 if sweep in (n_burn // 4, n_burn // 2) else self.count + 1
-        axes = self._replace(count=np.asarray(float(count)))
+            return self._replace(n_learned=-self.n_learned)
+        n_learned = 1.0 if sweep in (n_burn // 4, n_burn // 2) else self.n_learned + 1.0
+        axes = self._replace(n_learned=np.asarray(n_learned))
         away = theta - self.centre
         centre = self.centre + axes.weight * away
         spread = self.spread + axes.weight * (np.outer(away, theta - centre) - self.spread)
         return axes._replace(centre=centre, spread=spread)
 
+    def move(self, log_density, theta, sweep, rng):
+        """Return a draw of theta: on an ellipse if its law is known, else, or now and then, by slices."""
+        root = self.root
+        if self.n_learned <= -ENOUGH_LEARNED and sweep % SLICES_EVERY:
+            return ellipse_step(log_density, theta, self.centre, WIDER * root, rng)
+        most_steps = 1 if self.n_learned < 0 else MOST_STEPS
+        along = partial(_along, log_density, theta, root)
+        return theta + root @ slice_sweep(along, np.zeros(len(theta)), WIDTH, rng, most_steps)
 
-class Block(NamedTuple):
-    """Sticks as the global step needs them."""
 
-    shard: Any
-    rows: Any
-    sites: Any
-    potential: Potential  # of psi, sites included
+def _along(log_density, theta, root, u):
+    return log_density(theta + root @ u)
 
 
 def draw_theta(model, theta, axes, blocks, key, ordered_map):
@@ -77,53 +87,59 @@ def draw_theta(model, theta, axes, blocks, key, ordered_map):
         solver = solver_at(model.family, theta)
         return prior + sum(ordered_map(lambda part: part.log_density(solver), held))
 
-    root = axes.root
-    rng, most_steps = key.generator("theta"), 8 if axes.count else 1
-    moved = slice_sweep(
-        lambda u: log_density(theta + root @ u), np.zeros(len(theta)), WIDTH, rng, most_steps
-    )
-    theta = theta + root @ moved
+    theta = axes.move(log_density, theta, key.sweep, key.generator("theta"))
     solver = solver_at(model.family, theta)
     return theta, np.concatenate([part.white(solver) for part in held])
 
 
 def _hold(solver, block, key):
-    potential = centred(block.potential, block.rows.level, block.rows.scale)
-    conditional = solver.conditional(potential)
+    shard, rows = block
+    potential = _quadratic(solver, shard, rows.anchor)
+    conditional = solver.conditional(centred(potential, rows.level, rows.scale))
     if conditional is not None:
-        return _OfPosterior(block, potential, solver, conditional)
-    if solver.spectrum is None:
-        return _OfPrior(block)
-    noise = key.normals("surrogate", block.shard.rows, solver.n_white)
-    surrogate = Surrogate.of(solver.spectrum, block.rows.white, worth(block.shard), noise)
-    return _OfSurrogate(block, surrogate)
+        return _OfPosterior(shard, rows, potential, solver, conditional)
+    noise = key.normals("surrogate", shard.rows, solver.n_white)
+    surrogate = Surrogate.of(solver.spectrum, rows.white, worth(shard), noise)
+    return _OfSurrogate(shard, rows, surrogate)
+
+
+def _quadratic(solver, shard, anchor):
+    """Return potentials of psi with the slopes of the likelihood at the anchors, and about its curvatures."""
+    anchor = np.clip(anchor, -FARTHEST, FARTHEST)
+    kappa, omega = augmentation.quadratic_potential(shard.splits, anchor)
+    weights = solver.weights(omega)
+    return Potential(kappa + (weights - omega) * anchor, weights)
 
 
 class _OfPosterior:
-    """What is left of w seen from its posterior given the potential."""
+    """What is left of w seen from its posterior under a potential."""
 
-    def __init__(self, block, potential, solver, conditional):
-        self.block, self.potential, self.last = block, potential, (solver, conditional)
-        self.rest = conditional.rest(block.rows.white)
+    def __init__(self, shard, rows, potential, solver, conditional):
+        self.shard, self.rows, self.potential = shard, rows, potential
+        self.of_f = centred(potential, rows.level, rows.scale)
+        self.last, self.rest = (solver, conditional), conditional.rest(rows.white)
 
     def _conditional(self, solver):
         """Return w given the potential; the last one is kept, for slices begin and end where they looked."""
         if self.last[0] is not solver:
-            self.last = (solver, solver.conditional(self.potential))
+            self.last = (solver, solver.conditional(self.of_f))
         return self.last[1]
 
     def white(self, solver):
         return self._conditional(solver).white(self.rest)
 
     def log_density(self, solver):
-        psi = psi_under(solver, self.white(solver), self.block.rows)
-        return self._conditional(solver).log_normaliser.sum() + self.block.sites.remainder(psi)
+        conditional, (kappa, omega) = self._conditional(solver), self.potential
+        psi = as_psi(conditional.values(self.rest), self.rows)
+        sites = np.sum((kappa - 0.5 * omega * psi) * psi)
+        return conditional.log_normaliser.sum() + _log_likelihood(self.shard, psi) - sites
 
 
 class _OfSurrogate(NamedTuple):
     """Surrogate data and what is left of w seen from them."""
 
-    block: Block
+    shard: Any
+    rows: Any
     surrogate: Surrogate
 
     def white(self, solver):
@@ -131,30 +147,17 @@ class _OfSurrogate(NamedTuple):
 
     def log_density(self, solver):
         white, log_density = self.surrogate.white(solver.spectrum)
-        psi = psi_under(solver, white, self.block.rows)
-        return _log_likelihood(self.block.shard, psi) + log_density.sum()
-
-
-class _OfPrior(NamedTuple):
-    """w itself."""
-
-    block: Block
-
-    def white(self, solver):
-        return self.block.rows.white
-
-    def log_density(self, solver):
-        psi = psi_under(solver, self.block.rows.white, self.block.rows)
-        return _log_likelihood(self.block.shard, psi)
+        psi = as_psi(solver.unwhiten(white), self.rows)
+        return _log_likelihood(self.shard, psi) + log_density.sum()
 
 
 def _log_likelihood(shard, psi):
     return splits_kernels.log_likelihood(*shard.splits, psi)
 
 
-def psi_under(solver, white, rows):
-    """Return psi (r, M) of sticks whose w is `white`."""
-    return rows.level[:, None] + rows.scale[:, None] * solver.unwhiten(white)
+def as_psi(f, rows):
+    """Return psi (r, M) of sticks with values f."""
+    return rows.level[:, None] + rows.scale[:, None] * f
 
 
 def solver_at(family, theta):

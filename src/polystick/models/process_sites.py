@@ -1,12 +1,13 @@
 """Lopsided counts of a stick: sites in the place of omega, and an ellipse for what the sites lack.
 
 Where nearly all trials of a split went one way, omega tells more of psi than the counts do, and psi given
-omega makes small steps (`augmentation.lopsided`). There a fixed quadratic potential stands in for omega, about
-an anchor: a mean of psi over sweeps that are forgotten. Given it the stick has a Gaussian law, with mean m and
-deviations of it from one factor; `kernels.ellipse` says how they make a step that keeps the true law.
+omega makes small steps (`augmentation.lopsided`). There a fixed quadratic potential stands in for omega,
+about an anchor: a mean of psi over sweeps that are forgotten. Given it a stick has a Gaussian law, whose mean
+and a deviation of it come from one factor; `kernels.ellipse` says how they make a step that keeps the true
+law.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +15,8 @@ from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.decomposition import Splits
 from polystick.kernels import ellipse
-from polystick.models.process_kernel import centred, psi_under
+from polystick.models.process_kernel import FARTHEST, as_psi, centred
 
-FARTHEST = 30.0  # that an anchor may be from 0: beyond, a site has next to no curvature
 N_TURNS = 2  # ellipses of f in a sweep: they share a factor
 
 
@@ -57,11 +57,6 @@ class Sites(NamedTuple):
         )
         return angles
 
-    def remainder(self, psi):
-        """Return the log likelihood less the sites, at psi (r, M), up to a constant."""
-        x = psi[self.held]
-        return ellipse.remainder(self.linear, self.trials, self.omega, x, x, np.zeros_like(x), 0.0)
-
 
 def draw_white(solver, shard, rows, sites, potential, key):
     """Draw w (r, n_white): given the potential, or on ellipses about it. Return the iterations too."""
@@ -82,7 +77,7 @@ class _Sticks(NamedTuple):
 
     ids: np.ndarray
     splits: Splits
-    rows: NamedTuple
+    rows: Any
     potential: Potential  # of psi
 
     @property
@@ -98,17 +93,16 @@ def _draw_plain(solver, sticks, _, key):
 def _draw_turning(solver, sticks, sites, key):
     """Go round ellipses about the mean, each with a deviation of its own."""
     noise = key.normals("white", sticks.ids, N_TURNS * solver.noise_size)
-    noises = np.moveaxis(noise.reshape(len(noise), N_TURNS, -1), 1, 0)
+    noises = np.swapaxes(noise.reshape(len(noise), N_TURNS, -1), 0, 1)
     noises = np.concatenate([np.zeros_like(noises[:1]), noises])
     (mean, *drawn), n_iterations = solver.draws(sticks.potential_of_f, noises)
     rows, stuck = sticks.rows, np.zeros(len(mean), bool)
-    middle = psi_under(solver, mean, rows)
-    white, psi = rows.white, rows.psi
+    middle, white, psi = as_psi(solver.unwhiten(mean), rows), rows.white, rows.psi
     for number, other in enumerate(drawn):
-        away = psi_under(solver, other, rows) - middle
+        away = as_psi(solver.unwhiten(other), rows) - middle
         angles = sites.angles(sticks.ids, psi, middle, away, key.at(f"turn {number}"))
         white = turn(white, mean, other - mean, angles)
-        psi, stuck = turn(psi, middle, away, angles), stuck | ~(angles != 0.0)
+        psi, stuck = turn(psi, middle, away, angles), stuck | (angles == 0.0)
     if stuck.any():
         white[stuck] = _draw_given_omega(solver, sticks, psi, stuck, key)
     return white, n_iterations

@@ -1,8 +1,10 @@
-"""Slice sampling (Neal 2003) of a few numbers, one after another."""
+"""Slice sampling of a few numbers: one after another (Neal 2003), or together on an ellipse (Murray, Adams and
+MacKay 2010).
+"""
 
 import numpy as np
 
-__all__ = ["slice_sweep"]
+__all__ = ["ellipse_step", "slice_sweep"]
 
 MOST_STEPS = 8  # outwards
 MOST_HALVINGS = 100  # about: what is left of a slice then is a point, and nothing moves
@@ -47,3 +49,23 @@ def _slice(log_density, point, value, i, width, rng, most_steps):
             return moved, found
         low, high = (x, high) if x < point[i] else (low, x)
     return point, value
+
+
+def ellipse_step(log_density, point, centre, root, rng):
+    """Draw a point (p,) on an ellipse about N(centre, root root'), a guess of its law."""
+    now, other = np.linalg.solve(root, point - centre), rng.standard_normal(len(point))
+
+    def excess(u, found):
+        return found + 0.5 * u @ u
+
+    level = excess(now, log_density(point)) - rng.standard_exponential()
+    angle = rng.uniform(0.0, 2.0 * np.pi)
+    low, high = angle - 2.0 * np.pi, angle
+    for _ in range(MOST_HALVINGS):
+        u = now * np.cos(angle) + other * np.sin(angle)
+        moved = centre + root @ u
+        if excess(u, log_density(moved)) > level:
+            return moved
+        low, high = (angle, high) if angle < 0.0 else (low, angle)
+        angle = rng.uniform(low, high)
+    return point
