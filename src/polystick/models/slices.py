@@ -1,6 +1,4 @@
-"""Slice sampling of a few numbers: one after another (Neal 2003), or together on an ellipse (Murray, Adams and
-MacKay 2010).
-"""
+"""Slice sampling of a few numbers: one after another (Neal 2003), or together on an ellipse."""
 
 import numpy as np
 
