@@ -129,9 +129,15 @@ class _Quiet:
         return getattr(self.solver, name)
 
     def draw(self, potential, noise):
+        return self.solver.draw(potential, self._quiet(noise))
+
+    def draws(self, potential, noises):
+        return self.solver.draws(potential, self._quiet(noises))
+
+    def _quiet(self, noise):
         quiet = noise.copy()
-        quiet[:, noise.shape[1] // 2 :] = 0
-        return self.solver.draw(potential, quiet)
+        quiet[..., noise.shape[-1] // 2 :] = 0
+        return quiet
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,14 @@ class Markov:
         markov.draw_rows(self._transition, self._root, kappa, omega, noise.reshape(shape), white)
         return Drawn(white.reshape(noise.shape), 0)
 
+    def draws(self, potential, noises):
+        """Draw the white values (n, r, n_white) given the potential, from noises of that shape."""
+        return Drawn(np.array([self.draw(potential, noise).white for noise in noises]), 0)
+
+    def conditional(self, potential):
+        """Return the white values given the potential."""
+        return Conditional.of(self, potential)
+
     def unwhiten(self, white):
         """Return f (r, M)."""
         return np.sqrt(self.variance) * self._states(white)[:, self._place, 0]
@@ -243,6 +251,44 @@ class Markov:
         nothing = np.zeros(np.shape(linear))
         mean, _, _ = self._moments(linear, nothing, targets)
         return mean, *self._moments(nothing, weights, targets)[1:]
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """The white values of a chain given a potential: those of each step given what came before."""
+
+    chain: Markov
+    systems: np.ndarray  # (r, M, m, 2 m + 1)
+    log_normaliser: np.ndarray  # (r,)
+
+    @classmethod
+    def of(cls, chain, potential):
+        """Pass messages back."""
+        kappa, omega = chain._standard(*potential)
+        shape = (chain.size, chain.n_coordinates)
+        systems = np.empty((len(kappa), *shape, 2 * shape[1] + 1))
+        log_det = np.empty(len(kappa))
+        markov.pass_back_rows(chain._transition, chain._root, kappa, omega, systems, log_det)
+        found = cls(chain, systems, log_det)
+        mean = found.values(np.zeros((len(kappa), chain.n_white)))
+        pulled = np.sum(potential.kappa * mean, axis=1)
+        return cls(chain, systems, 0.5 * (pulled - log_det))
+
+    def white(self, rest):
+        return self._run(markov.follow_rows, rest)
+
+    def values(self, rest):
+        return self.chain.unwhiten(self.white(rest))
+
+    def rest(self, white):
+        return self._run(markov.retrace_rows, white)
+
+    def _run(self, kernel, values):
+        (values,) = _contiguous(values)
+        steps = values.reshape(len(values), self.chain.size, self.chain.n_coordinates)
+        out = np.empty_like(steps)
+        kernel(self.chain._transition, self.chain._root, self.systems, steps, out)
+        return out.reshape(values.shape)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,22 @@ A solver is made for one covariance C at the inputs. It is a frozen dataclass wi
 
     size, noise_size, n_white    M; the standard normals of one draw; the length of w
     draw(potential, noise)       w given the potential, as `Drawn`; an affine function of the noise
+    draws(potential, noises)     the same for noises (n, r, noise_size), n draws of each row
     unwhiten(white)              f = R w (r, M), where C = R R'
     mean(potential)              the mean of f given the potential (r, M)
     weights(omega)               weights D near omega for which `dual` is exact and cheap
     dual(linear, weights)        `Dual` of q(f) = N(C linear, (C^-1 + diag D)^-1)
     predictor(cross, variance)   f at new inputs, from their covariances with the M inputs and variances
+    conditional(potential)       w given a potential with omega such as `weights` gives, as one with
+                                 the methods of `Conditional`; None if that is not cheap
     spectrum                     the `Spectrum` of C over the directions of w, if it is cheap; else None
+
+where a conditional has
+
+    log_normaliser               (r,) log of the integral of prior times potential
+    white(rest)                  w (r, n_white) from `rest` of that shape, which is standard normal; affine
+    values(rest)                 f = R w (r, M)
+    rest(white)                  the inverse of `white`
 
 and a predictor has
 
@@ -37,6 +47,7 @@ from scipy.linalg import lapack
 from polystick.gaussians.surrogate import Spectrum
 
 __all__ = [
+    "Conditional",
     "Dense",
     "DensePredictor",
     "Drawn",
@@ -47,6 +58,7 @@ __all__ = [
     "shrink",
 ]
 
+LARGEST_CONDITIONAL = 200  # inputs: products of matrices for each row take longer than one spectrum
 DROPPED = 1e-13  # of the largest eigenvalue: below it there is rounding and nothing else
 
 
@@ -101,7 +113,7 @@ class _Factor(NamedTuple):
         active = np.flatnonzero(omega)
         scale = np.sqrt(omega[active])
         among = cov[np.ix_(active, active)] * scale * scale[:, None]
-        among[np.diag_indices_from(among)] += 1.0
+        among.ravel()[:: len(among) + 1] += 1.0
         triangle, failed = lapack.dpotrf(among.T, lower=1, overwrite_a=1)
         return cls(active, scale, np.full_like(triangle, np.nan) if failed else triangle)
 
@@ -120,6 +132,44 @@ class _Factor(NamedTuple):
     @property
     def log_det(self):
         return 2.0 * np.sum(np.log(np.diag(self.triangle)))
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """w = L^-T (half + rest) with L L' = I + R diag(omega) R and half = L^-1 R kappa, row by row."""
+
+    root: np.ndarray  # (M, M) R
+    triangles: list  # of each row, (M, M)
+    half: np.ndarray  # (r, M)
+    log_normaliser: np.ndarray  # (r,)
+
+    @classmethod
+    def of(cls, root, potential):
+        """Factor the precision of w for each row; NaN where that fails."""
+        triangles = [_triangle(root, omega) for omega in potential.omega]
+        pulls = np.asarray(potential.kappa) @ root
+        half = np.array([lapack.dtrtrs(t, b, lower=1)[0] for t, b in zip(triangles, pulls)])
+        log_dets = np.array([np.sum(np.log(t.diagonal())) for t in triangles])
+        return cls(root, triangles, half, 0.5 * np.sum(half**2, axis=1) - log_dets)
+
+    def white(self, rest):
+        moved = self.half + rest
+        return np.array(
+            [lapack.dtrtrs(t, b, lower=1, trans=1)[0] for t, b in zip(self.triangles, moved)]
+        )
+
+    def values(self, rest):
+        return self.white(rest) @ self.root
+
+    def rest(self, white):
+        return np.array([w @ t for t, w in zip(self.triangles, white)]) - self.half
+
+
+def _triangle(root, omega):
+    precision = (root * omega) @ root
+    precision.ravel()[:: len(precision) + 1] += 1.0
+    triangle, failed = lapack.dpotrf(precision.T, lower=1, clean=1, overwrite_a=1)
+    return np.full_like(triangle, np.nan) if failed else triangle
 
 
 def shrink(cov, omega, cross, variance):
@@ -164,9 +214,20 @@ class Dense(OfMatrix):
 
     def draw(self, potential, noise):
         """Draw w given the potential from noise (r, 2 M)."""
-        e1, e2 = np.split(noise, 2, axis=1)
+        white, n_iterations = self.draws(potential, noise[None])
+        return Drawn(white[0], n_iterations)
+
+    def draws(self, potential, noises):
+        """Draw w (n, r, M) given the potential from noises (n, r, 2 M), with one factor for each row."""
+        e1, e2 = np.split(noises, 2, axis=2)
         alpha = self._residuals(potential, self.unwhiten(e1), e2)
         return Drawn(e1 + alpha @ self.root, 0)
+
+    def conditional(self, potential):
+        """Return w given the potential, of not too many inputs."""
+        if len(self.cov) > LARGEST_CONDITIONAL:
+            return None
+        return Conditional.of(self.root, potential)
 
     def unwhiten(self, white):
         """Return f = R w."""
@@ -182,19 +243,20 @@ class Dense(OfMatrix):
 
     def residuals(self, potential):
         """Return alpha = kappa - omega m, where m = C alpha is the mean of f."""
-        zeros = np.zeros(np.shape(potential.kappa))
-        return self._residuals(potential, zeros, zeros)
+        zeros = np.zeros((1, *np.shape(potential.kappa)))
+        return self._residuals(potential, zeros, zeros)[0]
 
     def _residuals(self, potential, prior, noise):
-        """Solve alpha = kappa + S noise - omega (prior + C alpha)."""
-        alpha = np.array(potential.kappa, float)
+        """Solve alpha = kappa + S noise - omega (prior + C alpha), for n values (n, r, M) of each row."""
+        alpha = np.array(np.broadcast_to(potential.kappa, np.shape(prior)), float)
         unseen = np.where(potential.omega > 0, 0.0, potential.kappa)
         if unseen.any():
             prior = prior + unseen @ self.cov
-        for row, omega, f, e in zip(alpha, potential.omega, prior, noise):
+        for i, omega in enumerate(potential.omega):
             factor = _Factor.of(self.cov, omega)
             on, scale = factor.active, factor.scale
-            row[on] = scale * factor.solve(row[on] / scale + e[on] - scale * f[on])
+            columns = alpha[:, i, on] / scale + noise[:, i, on] - scale * prior[:, i, on]
+            alpha[:, i, on] = scale * factor.solve(columns.T).T
         return alpha
 
     def weights(self, omega):

@@ -28,6 +28,7 @@ import numpy as np
 from polystick.gaussians import conjugate_gradients, kronecker
 from polystick.gaussians.kronecker import Rotation, System
 from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis, OfMatrix
+from polystick.gaussians.spectral_conditional import GridConditional
 from polystick.gaussians.spectral_prediction import SpectralPredictor, UnstructuredPredictor
 from polystick.gaussians.surrogate import Spectrum
 
@@ -118,6 +119,19 @@ class Grid:
             white[rows] = drawn.reshape(len(drawn), -1)
             n_iterations = max(n_iterations, n)
         return Drawn(white, n_iterations)
+
+    def draws(self, potential, noises):
+        """Draw w (n, r, n_white) given the potential, from noises (n, r, n_white + M)."""
+        n, r, size = noises.shape
+        often = type(potential)(*(np.tile(part, (n, 1)) for part in potential))
+        white, n_iterations = self.draw(often, noises.reshape(n * r, size))
+        return Drawn(white.reshape(n, r, -1), n_iterations)
+
+    def conditional(self, potential):
+        """Return w given a potential with omega such as `weights` gives; None if the grid has holes."""
+        if len(self.covs) == 1 or self.size < self.n_white:
+            return None
+        return GridConditional.of(self, potential)
 
     def unwhiten(self, white):
         """Return f = R w at the inputs."""
@@ -282,6 +296,13 @@ class Spectral(OfMatrix):
     def draw(self, potential, noise):
         """Draw w given the potential, from noise (r, 2 M)."""
         return self.grid.draw(potential, noise)
+
+    def draws(self, potential, noises):
+        """Draw w (n, r, M) given the potential, from noises (n, r, 2 M)."""
+        return self.grid.draws(potential, noises)
+
+    def conditional(self, potential):
+        """Return None: one basis for each row would take too long."""
 
     def unwhiten(self, white):
         """Return f = R w."""

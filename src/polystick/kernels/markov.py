@@ -201,6 +201,62 @@ def draw_rows(transition, root, kappa, omega, noise, white):
 
 
 @kernel
+def pass_back_rows(transition, root, kappa, omega, systems, log_det):
+    """Write the systems of all steps, and log|I + sqrt(omega) cov sqrt(omega)|.
+
+    systems : (r, M, m, 2 m + 1) out
+    log_det : (r,) out
+    """
+    for row in range(kappa.shape[0]):
+        log_det[row] = _pass_back(transition, root, kappa[row], omega[row], systems[row])
+
+
+@kernel
+def follow_rows(transition, root, systems, noise, white):
+    """Write the innovations that systems make of noise, as `draw_rows` does.
+
+    noise, white : (r, M, m)
+    """
+    m = root.shape[1]
+    past, state = np.empty(m), np.empty(m)
+    for row in range(noise.shape[0]):
+        past[:] = 0.0
+        for s in range(noise.shape[1]):
+            system, w = systems[row, s], white[row, s]
+            for i in range(m):
+                w[i] = system[i, 2 * m] + noise[row, s, i]
+                for j in range(m):
+                    w[i] -= system[i, m + j] * past[j]
+            _solve_in_place(system, w)
+            _step(transition[s], root[s], past, w, state)
+            for i in range(m):
+                past[i] = state[i]
+
+
+@kernel
+def retrace_rows(transition, root, systems, white, noise):
+    """Write the noise of which systems make these innovations.
+
+    white, noise : (r, M, m)
+    """
+    m = root.shape[1]
+    past, state = np.empty(m), np.empty(m)
+    for row in range(white.shape[0]):
+        past[:] = 0.0
+        for s in range(white.shape[1]):
+            system, w = systems[row, s], white[row, s]
+            for i in range(m):
+                noise[row, s, i] = -system[i, 2 * m]
+                for j in range(m):
+                    noise[row, s, i] += system[i, m + j] * past[j]
+                for j in range(i, m):
+                    noise[row, s, i] += system[i, j] * w[j]
+            _step(transition[s], root[s], past, w, state)
+            for i in range(m):
+                past[i] = state[i]
+
+
+@kernel
 def run_rows(transition, root, white, states):
     """Write the states that the innovations make.
 

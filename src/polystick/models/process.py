@@ -10,6 +10,7 @@ x_m     ~ Multinomial(N_m, pi(psi_m))           pi: the decomposition's map
 Of theta, level and scale those named in `learn` are learned; the others stay at theta0, level0 and 1. Rows
 are sticks here: given the parameters, and omega, they are independent of each other, while inputs are not.
 So arrays are (sticks, inputs). The state is white: f = root(theta) white, with white ~ N(0, I) a priori.
+Where counts are lopsided, f is drawn about sites instead of given omega (`models.process_sites`).
 """
 
 from dataclasses import dataclass
@@ -18,20 +19,23 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.stats import truncnorm
 
-from polystick import augmentation, polyagamma
+from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
-from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
 from polystick.models import watched
 from polystick.models.documents import evenly
 from polystick.models.process_factors import VariationalProcess
-from polystick.models.slices import slice_sweep
+from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, solver_at
+from polystick.models.process_sites import Sites, draw_white, first_anchor, turn
 from polystick.scores import log_coefficients
 
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
-LEAST_WORTH = 1e-3  # of surrogate data
+START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
+START_WEIGHT = (
+    0.25  # of the counts where chains start: twice as far apart as counts would have them
+)
 
 
 class Parameters(NamedTuple):
@@ -43,6 +47,13 @@ class Parameters(NamedTuple):
     )  # () of the solver in that sweep, averaged over blocks; 0 for direct ones
     next_theta: np.ndarray  # (p,)
     next_white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
+    n_learned: np.ndarray  # () what sweeps to forget have taught, see `Axes`
+    centre: np.ndarray  # (p,)
+    spread: np.ndarray  # (p, p)
+
+    @property
+    def axes(self):
+        return Axes(self.n_learned, self.centre, self.spread)
 
 
 class Rows(NamedTuple):
@@ -52,6 +63,7 @@ class Rows(NamedTuple):
     white: np.ndarray  # (r, n_white)
     level: np.ndarray  # (r,)
     scale: np.ndarray  # (r,)
+    anchor: np.ndarray  # (r, M) where sites stand; fixed once sweeps count
 
 
 class Prior(NamedTuple):
@@ -59,6 +71,7 @@ class Prior(NamedTuple):
 
     solver: Any
     white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
+    weight: float  # of this sweep in the mean that anchors are; 0 once they are fixed
 
 
 class Statistics(NamedTuple):
@@ -76,6 +89,7 @@ class Shard(NamedTuple):
     successes: np.ndarray  # (r, M)
     trials: np.ndarray  # (r, M)
     log_coefficient: float  # sum of the log multinomial coefficients; with the first block only
+    lopsided: np.ndarray  # (r, M) of each split
 
     @property
     def splits(self):
@@ -119,14 +133,15 @@ class ProcessCounts(VariationalProcess):
     def shards(self, counts, size=None):
         """Cut the splits of counts (M, K) into blocks of sticks."""
         size = size or STICKS_PER_BLOCK.get(self.family.solver_name, FEW_STICKS)
-        successes, trials = self.decomposition.split(counts)
-        coefficient = log_coefficients(counts).sum()
+        successes, trials = splits = self.decomposition.split(counts)
+        coefficient, lopsided = log_coefficients(counts).sum(), augmentation.lopsided(splits)
         return [
             Shard(
                 np.arange(part.start, part.stop, dtype=np.uint64),
                 np.ascontiguousarray(successes[:, part].T),
                 np.ascontiguousarray(trials[:, part].T),
                 coefficient if part.start == 0 else 0.0,
+                np.ascontiguousarray(lopsided[:, part].T),
             )
             for part in evenly(np.ones(self.n_sticks), size)
         ]
@@ -140,19 +155,22 @@ class ProcessCounts(VariationalProcess):
         level = self.level + self.level_sd * rng.standard_normal(k) * ("level" in self.learn)
         scale = 1.0 + self.scale_sd * rng.standard_normal(k) * ("scale" in self.learn)
         white = rng.standard_normal((k, solver.n_white))
-        rows = Rows(_psi(solver, white, level, scale), white, level, scale)
-        return _standing(theta, solver), rows, self.simulate_counts(rows.psi, n_trials, rng)
+        psi = _psi(solver, white, level, scale)
+        counts = self.simulate_counts(psi, n_trials, rng)
+        (shard,) = self.shards(counts, k)
+        rows = Rows(psi, white, level, scale, first_anchor(shard.splits))
+        return self._standing(theta), rows, counts
 
     def simulate_counts(self, psi, n_trials, rng):
         """Draw counts (M, K) given psi (k, M)."""
         return rng.multinomial(n_trials, self.decomposition.probabilities(psi.T))
 
-    def _simulate_theta(self, rng):
-        centre = self.family.theta0
+    def _simulate_theta(self, rng, sd=None):
+        centre, sd = self.family.theta0, self.prior_sd if sd is None else sd
         if not self.learns_kernel:
             return centre
-        low, high = (self.family.bounds - centre[:, None]).T / self.prior_sd
-        return centre + self.prior_sd * truncnorm.rvs(low, high, random_state=rng)
+        low, high = (self.family.bounds - centre[:, None]).T / sd
+        return centre + sd * truncnorm.rvs(low, high, random_state=rng)
 
     def log_prior(self, theta):
         """Return the log density of theta, up to a constant; -inf out of bounds."""
@@ -164,51 +182,71 @@ class ProcessCounts(VariationalProcess):
     # Gibbs
 
     def initial_parameters(self, shards, key):
-        """Start at theta0: chains part in their sticks."""
-        return _standing(self.family.theta0, self.family.at(self.family.theta0))
+        """Start theta at a place of the chain's own, not as far from theta0 as its prior may let it."""
+        sd = START_SD * min(self.prior_sd, 1.0)
+        return self._standing(self._simulate_theta(key.generator("start"), sd))
+
+    def _standing(self, theta):
+        """Return parameters of a chain whose sticks are where they are."""
+        theta = np.array(theta, dtype=np.float64)
+        nothing = np.zeros((0, self.family.at(theta).n_white))
+        return Parameters(theta, np.zeros(()), theta, nothing, *Axes.first(theta, self.prior_sd))
 
     def prepare(self, parameters):
-        return Prior(solver_at(self.family, parameters.next_theta), parameters.next_white)
+        solver = solver_at(self.family, parameters.next_theta)
+        return Prior(solver, parameters.next_white, parameters.axes.weight)
 
     def initial_rows(self, prior, shard, key):
-        """Start from a draw given omega as it would be at the level."""
+        """Start from a draw given omega as it would be at the level, of a part of the counts."""
         level, scale = self.level[shard.rows.astype(int)], np.ones(len(shard.rows))
         tilt = np.broadcast_to(level[:, None], shard.trials.shape)
-        potential = augmentation.expected_potential(shard.splits, np.abs(tilt))
+        expected = augmentation.expected_potential(shard.splits, np.abs(tilt))
+        potential = centred(Potential(*(START_WEIGHT * part for part in expected)), level, scale)
         noise = key.normals("start", shard.rows, prior.solver.noise_size)
-        white, _ = prior.solver.draw(centred(potential, level, scale), noise)
-        return Rows(_psi(prior.solver, white, level, scale), white, level, scale)
+        white, _ = prior.solver.draw(potential, noise)
+        psi = _psi(prior.solver, white, level, scale)
+        return Rows(psi, white, level, scale, first_anchor(shard.splits))
 
     def draw_rows(self, prior, shard, rows, key):
-        """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x."""
-        _, _, level, scale = rows
-        psi = self.psi_of(prior, shard, rows)
-        potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
-        noise = key.normals("white", shard.rows, prior.solver.noise_size)
-        white, iterations = prior.solver.draw(centred(potential, level, scale), noise)
+        """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x; lopsided x have sites."""
+        sites, rows = Sites.at(shard, rows.anchor), self._where(prior, shard, rows)
+        potential = sites.complete(shard, rows.psi, key)
+        white, iterations = draw_white(prior.solver, shard, rows, sites, potential, key)
         f = prior.solver.unwhiten(white)
-        level, scale = self._draw_levels(shard, potential, f, level, scale, key)
-        rows = Rows(level[:, None] + scale[:, None] * f, white, level, scale)
-        value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, rows.psi)
+        level, scale = self._draw_levels(shard, sites, potential, f, rows, key)
+        psi = level[:, None] + scale[:, None] * f
+        anchor = rows.anchor + prior.weight * (psi - rows.anchor) if prior.weight else rows.anchor
+        rows = Rows(psi, white, level, scale, anchor)
+        value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
         return rows, Statistics(((shard, rows),), np.asarray(float(iterations)), value)
+
+    def _where(self, prior, shard, rows):
+        """Return the rows where the chain goes on."""
+        if not len(prior.white):
+            return rows
+        rows = rows._replace(white=prior.white[shard.rows.astype(int)])
+        return rows._replace(psi=as_psi(prior.solver.unwhiten(rows.white), rows))
 
     def psi_of(self, prior, shard, rows):
         """Return psi (r, M) where the chain goes on."""
-        if not len(prior.white):
-            return rows.psi
-        return _psi(prior.solver, prior.white[shard.rows.astype(int)], rows.level, rows.scale)
+        return self._where(prior, shard, rows).psi
 
-    def _draw_levels(self, shard, potential, f, level, scale, key):
+    def _draw_levels(self, shard, sites, potential, f, rows, key):
         """Draw those of (level, scale) that are learned: a regression on (1, f), weighted by omega."""
         names = [name for name in ("level", "scale") if name in self.learn]
+        level, scale = rows.level, rows.scale
         if not names:
             return level, scale
         precision, linear = self.level_regression(potential, f, np.square(f), shard, level, scale)
-        roots = np.linalg.cholesky(precision)
-        noise = key.normals("level", shard.rows, len(names))[..., None]
-        half = np.linalg.solve(roots, linear[..., None]) + noise
-        drawn = np.linalg.solve(np.swapaxes(roots, 1, 2), half)[..., 0]
-        found = dict(zip(names, drawn.T))
+        up = np.swapaxes(np.linalg.cholesky(precision), 1, 2)
+        mean = np.linalg.solve(precision, linear[..., None])[..., 0]
+        away = np.linalg.solve(up, key.normals("level", shard.rows, len(names))[..., None])[..., 0]
+        now = np.stack([getattr(rows, name) for name in names], axis=1)
+        of = np.stack([np.ones_like(f) if name == "level" else f for name in names], axis=1)
+        psi = level[:, None] + scale[:, None] * f
+        middle, deviation = (np.einsum("rq,rqm->rm", part, of) for part in (mean - now, away))
+        angles = sites.angles(shard.rows, psi, psi + middle, deviation, key.at("turn level"))
+        found = dict(zip(names, turn(now, mean, away, angles).T))
         return found.get("level", level), found.get("scale", scale)
 
     def level_regression(self, potential, f, f_squared, shard, level, scale):
@@ -237,41 +275,18 @@ class ProcessCounts(VariationalProcess):
         return precision[:, learned][:, :, learned], linear
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """Theta | what does not depend on it, x: white, or surrogate data and what is left of white."""
+        """Theta | what does not depend on it, x."""
         theta, iterations = parameters.next_theta, statistics.iterations / len(statistics.blocks)
         if not self.learns_kernel:
             return parameters._replace(iterations=iterations)
-        blocks = self._split(solver_at(self.family, theta), statistics.blocks, key)
+        moved = draw_theta(self, theta, parameters.axes, statistics.blocks, key, ordered_map)
+        found = dict(zip(("next_theta", "next_white"), moved))
+        return parameters._replace(theta=theta, iterations=iterations, **found)
 
-        def log_density(theta):
-            prior = self.log_prior(theta)
-            if prior == -np.inf:
-                return prior
-            solver = solver_at(self.family, theta)
-            return prior + sum(ordered_map(lambda block: _log_density(solver, *block), blocks))
-
-        moved = slice_sweep(log_density, theta, self.prior_sd, key.generator("theta"))
-        solver = self.family.at(moved)
-        white = np.concatenate([_white(solver, part)[0] for *_, part in blocks])
-        return Parameters(theta, iterations, moved, white)
-
-    def _split(self, solver, blocks, key):
-        """Return blocks with white, or surrogate data of it where the solver tells its spectrum."""
-        if solver.spectrum is None:
-            return [(shard, rows, rows.white) for shard, rows in blocks]
-        return [
-            (
-                shard,
-                rows,
-                Surrogate.of(
-                    solver.spectrum,
-                    rows.white,
-                    _worth(shard),
-                    key.normals("surrogate", shard.rows, solver.n_white),
-                ),
-            )
-            for shard, rows in blocks
-        ]
+    def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
+        """Draw the same, and learn the axes of theta; anchors are fixed with the last such sweep."""
+        moved = self.draw_parameters(parameters, statistics, key, ordered_map)
+        return moved._replace(**moved.axes.learn(moved.next_theta, key.sweep, n_burn)._asdict())
 
     def log_likelihood(self, statistics):
         return statistics.value
@@ -282,7 +297,7 @@ class ProcessCounts(VariationalProcess):
         return {"theta": parameters.theta, "iterations": parameters.iterations}
 
     def describe_rows(self, shard, rows):
-        return rows._asdict()
+        return {name: value for name, value in rows._asdict().items() if name != "anchor"}
 
     def watch(self, shards):
         """Judge a run by the probabilities at some inputs, those of slow splits among them."""
@@ -333,45 +348,5 @@ class ProcessCounts(VariationalProcess):
         return self.decomposition.probabilities(psi.T)
 
 
-def solver_at(family, theta):
-    """Return the solver with its eigenproblems solved, before threads would all solve them."""
-    solver = family.at(theta)
-    solver.unwhiten(np.zeros((1, solver.n_white)))
-    return solver
-
-
-def centred(potential, level, scale):
-    """Return the potential of f where psi = level + scale f."""
-    kappa, omega = potential
-    level, scale = level[:, None], scale[:, None]
-    return Potential(scale * (kappa - omega * level), scale**2 * omega)
-
-
 def _psi(solver, white, level, scale):
     return level[:, None] + scale[:, None] * solver.unwhiten(white)
-
-
-def _standing(theta, solver):
-    """Return parameters of a chain whose sticks are where they are."""
-    theta = np.array(theta, dtype=np.float64)
-    return Parameters(theta, np.zeros(()), theta, np.zeros((0, solver.n_white)))
-
-
-def _worth(shard):
-    """Return how much a count of each stick tells of f (r,): omega at its overall share, averaged."""
-    yes, no = shard.successes.sum(axis=1), (shard.trials - shard.successes).sum(axis=1)
-    tilt = np.abs(np.log((yes + 0.5) / (no + 0.5)))[:, None]
-    return np.maximum(polyagamma.mean(shard.trials, tilt).mean(axis=1), LEAST_WORTH)
-
-
-def _white(solver, part):
-    """Return white under a solver's covariance, and the log density of what is held fixed, (r,)."""
-    if isinstance(part, Surrogate):
-        return part.white(solver.spectrum)
-    return part, np.zeros(len(part))
-
-
-def _log_density(solver, shard, rows, part):
-    white, log_density = _white(solver, part)
-    psi = _psi(solver, white, rows.level, rows.scale)
-    return splits_kernels.log_likelihood(*shard.splits, psi) + log_density.sum()

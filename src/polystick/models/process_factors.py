@@ -9,7 +9,7 @@ probable values.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -52,9 +52,9 @@ class VariationalProcess:
     learn: Any
     level_sd: float
     scale_sd: float
-    parameter_type: ClassVar[Any]
     learns_kernel: Any
     log_prior: Any
+    _standing: Any
     level_regression: Any
 
     def initial_factor(self, shards, key):
@@ -160,7 +160,7 @@ class VariationalProcess:
         return statistics.value + (self.log_prior(factor.theta) if self.learns_kernel else 0.0)
 
     def draw_from_factor(self, factor, key):
-        return self.parameter_type(factor.theta, np.zeros(()), factor.theta, np.zeros((0, 0)))
+        return self._standing(factor.theta)
 
     def draw_described_rows(self, prior, shard, rows):
         """Return two values of psi with the moments of q, and what is known for sure."""
