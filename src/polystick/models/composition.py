@@ -170,6 +170,8 @@ class CompositionDynamics(MultinomialDynamics):
     def _given(self, shard, rows, omega):
         """Return what states are drawn given: omega, or the sites of lopsided splits."""
         sites = Potential(rows.kappa, rows.omega)
+        if not len(rows.omega):
+            return Given(omega, shard.lopsided, sites)
         sites = sites_of.softened(shard.lopsided, sites, rows.centre)
         lopsided, sites = sites_of.usable(shard.lopsided, sites)
         return Given(sites_of.filled(lopsided, omega, sites), lopsided, sites)
