@@ -13,6 +13,8 @@ from polystick.augmentation import Potential, quadratic_potential
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
+from polystick.inference.execution import Threads
+from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models import composition_sites as sites_of
 from polystick.models.composition import CompositionDynamics
@@ -317,3 +319,22 @@ def test_q_stays_where_a_predictor_was_given_it():
     loose = model.draw_rows(predictor.prior._replace(is_given=False), shard, rows, key)[0]
     held = model.draw_rows(predictor.prior, shard, rows, key)[0]
     assert (loose.states != held.states).any()
+
+
+@needs_jit
+@pytest.mark.parametrize("walks", [True, False])
+def test_threads_and_resumption_leave_the_bits_alone(walks, tmp_path):
+    """In one block, with sites that are matched and then kept."""
+    model = make(walks, False)
+    counts = model.simulate(SEVERAL, np.random.default_rng(5))[2]
+    shards = model.shards(counts)
+    assert len(shards) == 1
+    assert len(shards[0].lopsided.at)
+    short, long = (Gibbs(n, n_burn=20, n_chains=2, keep=("states",)) for n in (3, 8))
+    plain = long.run(model, shards, seed=5)
+    others = [long.run(model, shards, seed=5, execution=Threads(n)) for n in (2, 4)]
+    short.run(model, shards, seed=5, checkpoint=tmp_path / "run", every=0)
+    others.append(long.run(model, shards, seed=5, checkpoint=tmp_path / "run", resume=True))
+    for other in others:
+        for name in plain.names():
+            np.testing.assert_array_equal(plain[name], other[name])

@@ -169,6 +169,17 @@ def test_the_stretch_leaves_psi_and_the_law_of_states_alone(rng):
     np.testing.assert_allclose(prior.white, plain.white)
 
 
+def test_chains_start_apart():
+    shard = MODEL.shards([np.zeros(5, dtype=int)])[0]
+    model = make_model(3, 2)
+    starts = [model.initial_parameters([shard], Key(1).chain(c)) for c in range(4)]
+    for name in ("coefficients", "dynamics_cov"):
+        sizes = np.log([np.diag(getattr(start, name)) for start in starts])
+        assert (sizes.std(axis=0) > 0.02).all(), name
+    assert np.std([start.emission for start in starts], axis=0).min() > 0.0
+    assert all(abs(np.linalg.eigvals(start.coefficients)).max() < 1 for start in starts)
+
+
 def test_parameters_are_recalled_from_what_is_said_of_them(rng):
     for model in (MODEL, PUSHED, WALK, RETURN):
         inputs = inputs_for(RAGGED, 1) if model.inputs else None

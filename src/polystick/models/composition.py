@@ -22,14 +22,13 @@ from polystick.gaussians.dynamics import Chain
 from polystick.kernels import walk_sticks
 from polystick.kernels.splits import log_likelihood
 from polystick.models import composition_sites as sites_of
-from polystick.models.dynamics import MultinomialDynamics, raise_unless_finite
+from polystick.models.dynamics import START_SPREAD, MultinomialDynamics, raise_unless_finite
 from polystick.models.dynamics_steps import chain_sums, packed_products, pull_back
 
 TURN_EVERY = 4  # sweeps: sticks are drawn together
 TIGHT = (
     0.8  # share of a stick's noise that others explain: from there sticks are drawn together always
 )
-START_SPREAD = 0.7  # of the logarithm of step sizes, with which chains start
 
 
 class Parameters(NamedTuple):
@@ -171,6 +170,8 @@ class CompositionDynamics(MultinomialDynamics):
     def _given(self, shard, rows, omega):
         """Return what states are drawn given: omega, or the sites of lopsided splits."""
         sites = Potential(rows.kappa, rows.omega)
+        if not len(rows.omega):
+            return Given(omega, shard.lopsided, sites)
         sites = sites_of.softened(shard.lopsided, sites, rows.centre)
         lopsided, sites = sites_of.usable(shard.lopsided, sites)
         return Given(sites_of.filled(lopsided, omega, sites), lopsided, sites)

@@ -37,7 +37,8 @@ from polystick.models.dynamics_steps import (
     spectral_radius,
 )
 
-FIRST_DYNAMICS = 0.9  # times the identity
+FIRST_DYNAMICS = 0.9  # on the diagonal, about
+START_SPREAD = 0.7  # of the logarithm of step sizes and of rates, with which chains start
 FIRST_EMISSION = 0.1  # of its standard deviation a priori
 
 
@@ -205,12 +206,16 @@ class MultinomialDynamics(DynamicsFactors):
     # Gibbs
 
     def initial_parameters(self, shards, key):
-        """Start with slow states that hardly matter, so that the first ones are drawn from what is seen."""
+        """Start with slow states that hardly matter, so that the first ones are drawn from what is seen.
+
+        How slow they are and how far they go in a step differs between chains.
+        """
         rng, prior, d = key.generator("start"), self.dynamics_prior, self.n_dims
-        coefficients = np.zeros_like(prior.mean)
-        coefficients[:, :d] = FIRST_DYNAMICS * np.eye(d)
-        cov = prior.scale / max(1.0, prior.degrees - d - 1.0)
         noise = rng.standard_normal(self._centre.shape)
+        pace, size = np.exp(START_SPREAD * rng.standard_normal((2, d)))
+        coefficients = np.zeros_like(prior.mean)
+        coefficients[:, :d] = np.diag(FIRST_DYNAMICS**pace)
+        cov = np.outer(size, size) * prior.scale / max(1.0, prior.degrees - d - 1.0)
         emission = self._centre + FIRST_EMISSION * self.scales * noise
         initial = self.initial_prior
         initial_cov = initial.scale / max(1.0, initial.degrees - d - 1.0)
