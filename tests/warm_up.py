@@ -131,6 +131,7 @@ def others():
             MultinomialGP(inference=inference, solver=solver).fit(inputs, counts).predict_proba(
                 inputs
             )
+            MultinomialGP(inference=inference, solver=solver).fit(inputs, [999, 9, 0, 1] * counts)
     LogisticNormalGP(inference=short).fit(inputs, counts).predict_proba(inputs)
 
 

@@ -60,7 +60,7 @@ GOOD = {
 }
 BAD = {
     "rows": (CorrelatedMultinomial(), lopsided(8, 2, 20, 10**5)),
-    "process": (MultinomialGP(), TIMES, lopsided(12, 2, 2)),
+    "process": (MultinomialGP(learn=("kernel", "scale")), TIMES, lopsided(12, 2, 2)),
     "dynamics": (MultinomialLDS(4), list(rng().integers(0, 6, (2, 60)))),
     "composition": (DynamicMultinomial("return"), lopsided(20, 2, 2)),
     "topics": (CorrelatedTopicModel(12), documents(20, 200, 120, 80, overlap=0.3)),
