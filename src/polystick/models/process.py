@@ -30,6 +30,7 @@ from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, s
 from polystick.models.process_sites import Sites, draw_white, first_anchor, turn
 from polystick.scores import log_coefficients
 
+FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain nothing
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
 START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
@@ -134,7 +135,8 @@ class ProcessCounts(VariationalProcess):
         """Cut the splits of counts (M, K) into blocks of sticks."""
         size = size or STICKS_PER_BLOCK.get(self.family.solver_name, FEW_STICKS)
         successes, trials = splits = self.decomposition.split(counts)
-        coefficient, lopsided = log_coefficients(counts).sum(), augmentation.lopsided(splits)
+        coefficient = log_coefficients(counts).sum()
+        lopsided = augmentation.lopsided(splits) & (splits.trials >= FEWEST_TRIALS)
         return [
             Shard(
                 np.arange(part.start, part.stop, dtype=np.uint64),
