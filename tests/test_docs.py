@@ -5,7 +5,7 @@ import io
 import re
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot
 import numba
 import pytest
 
