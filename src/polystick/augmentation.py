@@ -51,13 +51,24 @@ def quadratic_potential(splits, psi):
     return Potential(splits.successes - splits.trials * success + omega * psi, omega)
 
 
+def smoothed(splits):
+    """Return successes and failures with half a count more."""
+    return splits.successes + 0.5, splits.trials - splits.successes + 0.5
+
+
+def empirical_logit(splits):
+    """Return the log odds that smoothed counts alone tell."""
+    yes, no = smoothed(splits)
+    return np.log(yes / no)
+
+
 def predicted_lag(splits):
     """Return 2 E[omega] Var(psi | x) at the empirical logit: how long Gibbs sampling remembers psi.
 
     There a draw of psi given omega is a small step. It is read off the counts alone, as if psi had the
     variance `VARIANCE` before.
     """
-    yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
+    yes, no = smoothed(splits)
     told = yes * no / (yes + no)
     omega = polyagamma.mean(splits.trials, np.log(yes / no))
     return 2.0 * omega * VARIANCE / (1.0 + VARIANCE * told)

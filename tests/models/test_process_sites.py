@@ -9,6 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from joint import first_and_second, one_sweep
+from polystick import augmentation
 from polystick.covariances import OnColumns, Separable
 from polystick.covariances.families import choose_family
 from polystick.decomposition import Decomposition
@@ -18,7 +19,7 @@ from polystick.models import process as process_module
 from polystick.models import process_sites, slices
 from polystick.models.process import ProcessCounts
 from polystick.models.process_kernel import Axes, centred
-from polystick.models.process_sites import Sites, first_anchor
+from polystick.models.process_sites import Sites
 from statistics_tools import MAX_Z, z_scores
 
 JIT = not numba.config.DISABLE_JIT
@@ -54,7 +55,7 @@ def gaps(model, n, rng):
     for i in range(n):
         parameters, rows, counts = before = model.simulate(TOTALS, rng)
         (shard,) = model.shards(counts)
-        rows = rows._replace(anchor=first_anchor(shard.splits))
+        rows = rows._replace(anchor=augmentation.empirical_logit(shard.splits))
         parameters = parameters._replace(**learned._asdict())
         for number in range(N_SWEEPS):
             parameters, rows = one_sweep(model, parameters, rows, shard, N_SWEEPS * i + number)

@@ -79,15 +79,19 @@ class Plain(CorrelatedCounts):
         return parameters, rows
 
 
-def test_the_lag_is_what_it_takes():
-    """Effective draws of psi, of a few lopsided cells, with mean and covariance known."""
-    tree = Decomposition.sticks([0, 1])
+COUNTS = np.array([[5, 5], [0, 100], [0, 2000], [50, 50], [1, 10000], [30, 0]])
+
+
+def watched_cells(kind):
+    """Return what a run tells of a few lopsided cells, with mean and covariance known."""
     prior = NormalInverseWishart(np.zeros(1), 1e8, 4e8 * np.eye(1), 1e8)
-    counts = np.array([[5, 5], [0, 100], [0, 2000], [50, 50], [1, 10000], [30, 0]])
-    model = Plain(prior, tree)
-    posterior = Gibbs(4000, 500, n_chains=2).run(model, model.shards(counts), seed=1)
-    psi = posterior.tree["watched"]["psi"].values
-    measured, told = 8000 / bulk_ess(psi), watched.polya_gamma_lag(counts.sum(axis=1), psi)
+    model = kind(prior, Decomposition.sticks([0, 1]))
+    return Gibbs(4000, 500, n_chains=2).run(model, model.shards(COUNTS), seed=1)
+
+
+def test_the_lag_is_what_it_takes():
+    psi = watched_cells(Plain).tree["watched"]["psi"].values
+    measured, told = 8000 / bulk_ess(psi), watched.polya_gamma_lag(COUNTS.sum(axis=1), psi)
     slow = told > 10  # below, it is up to 2 too large: nothing is said of such cells
     assert slow.sum() == 3
     np.testing.assert_allclose(told[slow], measured[slow], rtol=0.2)
@@ -95,11 +99,7 @@ def test_the_lag_is_what_it_takes():
 
 
 def test_lopsided_cells_are_drawn_without_lag():
-    tree = Decomposition.sticks([0, 1])
-    prior = NormalInverseWishart(np.zeros(1), 1e8, 4e8 * np.eye(1), 1e8)
-    counts = np.array([[5, 5], [0, 100], [0, 2000], [50, 50], [1, 10000], [30, 0]])
-    model = CorrelatedCounts(prior, tree)
-    posterior = Gibbs(4000, 500, n_chains=2).run(model, model.shards(counts), seed=1)
+    posterior = watched_cells(CorrelatedCounts)
     group = posterior.tree["watched"]
     assert 8000 / bulk_ess(group["psi"].values).min() < 3
     assert list(group["psi_lag"].values[[1, 2, 4, 5]]) == [1, 1, 1, 1]

@@ -79,20 +79,14 @@ def with_cells(block, n_sticks, is_all):
 
 def is_lopsided(splits):
     """Tell where omega is larger than what counts tell of psi, however few trials: lags of a path add up."""
-    chance = expit(smoothed_logit(splits))
-    omega = polyagamma.mean(splits.trials, smoothed_logit(splits))
+    logit = augmentation.empirical_logit(splits)
+    chance, omega = expit(logit), polyagamma.mean(splits.trials, logit)
     return omega > LOPSIDED * splits.trials * chance * (1.0 - chance)
-
-
-def smoothed_logit(splits):
-    """Return log odds that counts alone tell."""
-    yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
-    return np.log(yes / no)
 
 
 def first_sites(lopsided):
     """Return sites and their centres from the counts alone."""
-    centre = smoothed_logit(lopsided.splits)
+    centre = augmentation.empirical_logit(lopsided.splits)
     return *augmentation.quadratic_potential(lopsided.splits, centre), centre
 
 

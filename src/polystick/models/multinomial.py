@@ -135,7 +135,7 @@ class CorrelatedCounts:
 
     def initial_rows(self, prior, shard, key):
         """Start from the likelihood alone, chains further apart than it leaves them."""
-        yes, no = smoothed(shard.dense(self.n_sticks))
+        yes, no = augmentation.smoothed(shard.dense(self.n_sticks))
         noise = key.normals("start", shard.rows, self.n_sticks)
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
@@ -202,7 +202,7 @@ class CorrelatedCounts:
         return normal, constant
 
     def initial_row_factors(self, prior, shard):
-        psi = empirical_psi(shard.dense(self.n_sticks))
+        psi = augmentation.empirical_logit(shard.dense(self.n_sticks))
         return RowFactors(psi, np.ones_like(psi))
 
     def update_rows(self, prior, shard, rows, key):
@@ -260,7 +260,7 @@ class CorrelatedCounts:
         Returns psi (n, S n_points, k) and log weights (n, S n_points), for S priors.
         """
         splits = shard.dense(self.n_sticks)
-        psi = empirical_psi(splits)
+        psi = augmentation.empirical_logit(splits)
         if noise is None:
             noise = standard_normal_points(len(priors) * n_points, self.n_sticks)[None]
         proposed, log_weights = [], []
@@ -296,17 +296,6 @@ class CorrelatedCounts:
         points = standard_normal_points(n_points, self.n_sticks)
         root = np.linalg.cholesky(parameters.cov)
         return self.decomposition.log_probabilities(parameters.mean + points @ root.T)
-
-
-def smoothed(splits):
-    """Return successes and failures with half a count more."""
-    return splits.successes + 0.5, splits.trials - splits.successes + 0.5
-
-
-def empirical_psi(splits):
-    """Return the smoothed empirical logit of each split."""
-    yes, no = smoothed(splits)
-    return np.log(yes / no)
 
 
 @functools.lru_cache(maxsize=8)

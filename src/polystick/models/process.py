@@ -27,7 +27,7 @@ from polystick.models import watched
 from polystick.models.documents import evenly
 from polystick.models.process_factors import VariationalProcess
 from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, solver_at
-from polystick.models.process_sites import Sites, draw_white, first_anchor, turn
+from polystick.models.process_sites import Sites, draw_white, turn
 from polystick.scores import log_coefficients
 
 FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain nothing
@@ -160,7 +160,7 @@ class ProcessCounts(VariationalProcess):
         psi = _psi(solver, white, level, scale)
         counts = self.simulate_counts(psi, n_trials, rng)
         (shard,) = self.shards(counts, k)
-        rows = Rows(psi, white, level, scale, first_anchor(shard.splits))
+        rows = Rows(psi, white, level, scale, augmentation.empirical_logit(shard.splits))
         return self._standing(theta), rows, counts
 
     def simulate_counts(self, psi, n_trials, rng):
@@ -207,7 +207,7 @@ class ProcessCounts(VariationalProcess):
         noise = key.normals("start", shard.rows, prior.solver.noise_size)
         white, _ = prior.solver.draw(potential, noise)
         psi = _psi(prior.solver, white, level, scale)
-        return Rows(psi, white, level, scale, first_anchor(shard.splits))
+        return Rows(psi, white, level, scale, augmentation.empirical_logit(shard.splits))
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x; lopsided x have sites."""

@@ -122,9 +122,3 @@ def turn(point, mean, deviation, angles):
     """Return where ellipses (r, ...) are at their angles (r,)."""
     c, s = (part[:, None] for part in (np.cos(angles), np.sin(angles)))
     return mean + (point - mean) * c + deviation * s
-
-
-def first_anchor(splits):
-    """Return the logits (r, M) of what was counted."""
-    yes, no = splits.successes + 0.5, splits.trials - splits.successes + 0.5
-    return np.log(yes / no)
