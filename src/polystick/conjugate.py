@@ -7,7 +7,7 @@ In the room m, r, Psi, nu are the mean, strength, scale and degrees of
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -143,6 +143,31 @@ class NormalInverseWishart:
         inverse_root = dtrsm(1.0, self._root, bartlett, lower=1, trans_a=1)
         mean = self.mean + root @ rng.standard_normal(k) / np.sqrt(self.strength)
         return NormalParameters(mean, root @ root.T, inverse_root @ inverse_root.T)
+
+    # ---- as a law of `population`, whose scale is not learned
+
+    parameter_type: ClassVar = NormalParameters
+
+    @property
+    def centre(self):
+        return self.mean
+
+    def start(self, rng):
+        return self.draw(rng)
+
+    def given(self, parameters):
+        return self
+
+    def redraw(self, parameters, n, total, outer, rng):
+        return self.posterior(n, total, outer).draw(rng)
+
+    def recentre(self, parameters, rng):
+        """Draw the level that all entries of the mean share, given the rest."""
+        weight = parameters.precision.sum(axis=0)
+        whole = weight.sum()
+        error = rng.standard_normal() / np.sqrt(whole * self.strength)
+        level = error - weight @ (parameters.mean - self.mean) / whole
+        return parameters._replace(mean=parameters.mean + level)
 
     # ---- expectations
 

@@ -17,6 +17,7 @@ from polystick import polyagamma
 from polystick.augmentation import lopsided, predicted_lag
 
 __all__ = [
+    "CategoryWatch",
     "Cells",
     "LatentWatch",
     "Picked",
@@ -160,6 +161,34 @@ class RowWatch(SplitWatch):
 
     def tell(self, parameters, described, taken):
         return {name: np.array([each[name] for each in taken]) for name in taken[0]}
+
+
+@dataclass(frozen=True)
+class CategoryWatch:
+    """Probabilities at some cells of rows that describe them; a node is a category of k."""
+
+    cells: Cells
+    k: int
+    _of_block: dict = field(default_factory=dict)  # first row -> where the cells of a block are
+
+    @property
+    def axes(self):
+        rows, categories = self.cells.rows.tolist(), self.cells.nodes.tolist()
+        return {"probabilities": {"row": rows, "category": categories}}
+
+    def take(self, shard, rows, described):
+        places = self._of_block.get(shard.rows[0])
+        if places is None:
+            here = np.isin(self.cells.rows, shard.rows)
+            local = np.searchsorted(shard.rows, self.cells.rows[here])
+            places = self._of_block[shard.rows[0]] = local * self.k + self.cells.nodes[here]
+        return {"probabilities": described["probabilities"].take(places)}
+
+    def tell(self, parameters, described, taken):
+        return {name: np.array([each[name] for each in taken]) for name in taken[0]}
+
+    def lags(self, told):
+        return {}
 
 
 @dataclass(frozen=True)

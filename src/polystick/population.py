@@ -1,0 +1,279 @@
+"""Laws of the mean and covariance of normal rows that learn their scale.
+
+Like `NormalInverseWishart`, each has
+
+    draw(rng)                                      parameters from the law
+    start(rng)                                     parameters to start a chain from: apart, but not far out
+    redraw(parameters, n, total, outer, rng)       a Gibbs step given n rows, their sum and that of outer products
+    recentre(parameters, rng)                      the level that all entries of the mean share, which a softmax
+                                                   does not see, drawn given the rest
+
+and parameters that begin with mean, cov and precision. In the room n, K, H are rows, entries and factors.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from polystick.conjugate import NormalInverseWishart
+
+__all__ = ["LearnedScale", "SparseFactors"]
+
+TINY = 1e-100
+
+
+def _inverse_gamma(shape, rate, rng):
+    """Draw an inverse gamma for each rate."""
+    rate = np.asarray(rate)
+    return np.maximum(rate / np.maximum(rng.standard_gamma(shape, rate.shape), TINY), TINY)
+
+
+class ScaledParameters(NamedTuple):
+    """A mean, a covariance, and the scales that they are drawn from."""
+
+    mean: np.ndarray  # (k,)
+    cov: np.ndarray  # (k, k)
+    precision: np.ndarray  # (k, k)
+    spread: np.ndarray  # (k,) a: the inverse Wishart has scale 2 nu diag(1 / a)
+    strength: np.ndarray  # () rows that the mean is worth
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedScale:
+    """An inverse Wishart law whose scales are learned (Huang and Wand 2013).
+
+    spread_k ~ InverseGamma(1/2, 1 / scale^2), cov given them InverseWishart(2 nu diag(1 / spread), nu + k - 1):
+    standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The mean is
+    N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
+
+    Parameters
+    ----------
+    centre : array (k,)
+        Of the mean.
+    scale : float
+        Of the standard deviations.
+    nu : float
+        Degrees of their half-t law.
+    """
+
+    centre: np.ndarray
+    scale: float = 2.0
+    nu: float = 2.0
+
+    SHAPE: ClassVar = 1.0
+    RATE: ClassVar = 4.0
+    parameter_type: ClassVar = ScaledParameters
+
+    def given(self, parameters):
+        """Return the conjugate law that mean and cov have given their scales."""
+        k = len(self.centre)
+        return NormalInverseWishart(
+            self.centre,
+            float(parameters.strength),
+            np.diag(2.0 * self.nu / parameters.spread),
+            self.nu + k - 1,
+        )
+
+    def draw(self, rng):
+        k = len(self.centre)
+        spread = _inverse_gamma(0.5, np.full(k, self.scale**-2.0), rng)
+        return self._draw_given(spread, rng.gamma(self.SHAPE) / self.RATE, rng)
+
+    def start(self, rng):
+        spread = np.exp(rng.standard_normal(len(self.centre)))
+        return self._draw_given(spread, np.exp(0.5 * rng.standard_normal()) / self.RATE, rng)
+
+    def _draw_given(self, spread, strength, rng):
+        scales = ScaledParameters(self.centre, None, None, spread, np.asarray(strength))
+        return scales._replace(**self.given(scales).draw(rng)._asdict())
+
+    def redraw(self, parameters, n, total, outer, rng):
+        """mean, cov | scales, rows, then scales | mean, cov."""
+        drawn = self.given(parameters).posterior(n, total, outer).draw(rng)
+        return self.redraw_scales(parameters._replace(**drawn._asdict()), rng)
+
+    def redraw_scales(self, parameters, rng):
+        """Draw scales | mean, cov."""
+        k, precision = len(self.centre), parameters.precision
+        rate = self.nu * np.diag(precision) + self.scale**-2.0
+        gap = parameters.mean - self.centre
+        strength = rng.gamma(self.SHAPE + 0.5 * k) / (self.RATE + 0.5 * gap @ precision @ gap)
+        return parameters._replace(
+            spread=_inverse_gamma(0.5 * (self.nu + k), rate, rng), strength=np.asarray(strength)
+        )
+
+    def recentre(self, parameters, rng):
+        return self.given(parameters).recentre(parameters, rng)
+
+
+class FactorParameters(NamedTuple):
+    """A mean, a covariance loadings loadings' + diag(noise), and the scales that these are drawn from."""
+
+    mean: np.ndarray  # (K,)
+    cov: np.ndarray  # (K, K)
+    precision: np.ndarray  # (K, K)
+    loadings: np.ndarray  # (K, H)
+    noise: np.ndarray  # (K,) variances
+    noise_rate: np.ndarray  # (K,)
+    local: np.ndarray  # (K, H) variances of loadings
+    local_rate: np.ndarray  # (K, H)
+    overall: np.ndarray  # (H,) variances of columns
+    overall_rate: np.ndarray  # (H,)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseFactors:
+    """Few factors, each of which moves few entries: cov = loadings loadings' + diag(noise).
+
+    Loadings have a horseshoe law (Carvalho, Polson and Scott 2010), half-Cauchy scales for each and for each
+    factor: most are nearly 0, and those that are not are hardly shrunk. Noise has half-Cauchy
+    standard deviations. The mean is N(centre, wide^2).
+
+    Parameters
+    ----------
+    centre : array (K,)
+        Of the mean.
+    n_factors : int or None
+        None: half as many as there are entries, at most 16.
+    scale : float
+        Of the standard deviations of the noise.
+    sparsity : float
+        Scale of the scales of the factors.
+    wide : float
+        Standard deviation of the mean.
+    """
+
+    centre: np.ndarray
+    n_factors: int | None = None
+    scale: float = 2.0
+    sparsity: float = 0.3
+    wide: float = 10.0
+
+    parameter_type: ClassVar = FactorParameters
+
+    @cached_property
+    def shape(self):
+        """K and H."""
+        k = len(self.centre)
+        return k, max(1, min(16, k // 2)) if self.n_factors is None else self.n_factors
+
+    def draw(self, rng):
+        k, h = self.shape
+        noise_rate = _inverse_gamma(0.5, np.full(k, self.scale**-2.0), rng)
+        overall_rate = _inverse_gamma(0.5, np.full(h, self.sparsity**-2.0), rng)
+        local_rate = _inverse_gamma(0.5, np.ones((k, h)), rng)
+        noise, overall, local = (
+            _inverse_gamma(0.5, 1.0 / rate, rng) for rate in (noise_rate, overall_rate, local_rate)
+        )
+        loadings = np.sqrt(local * overall) * rng.standard_normal((k, h))
+        mean = self.centre + self.wide * rng.standard_normal(k)
+        scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
+        return self._assembled(mean, loadings, *scales)
+
+    def start(self, rng):
+        k, h = self.shape
+        noise, overall = np.exp(rng.standard_normal(k)), np.full(h, self.sparsity**2)
+        ones, loadings = np.ones((k, h)), self.sparsity * rng.standard_normal((k, h))
+        mean = self.centre + rng.standard_normal(k)
+        return self._assembled(mean, loadings, noise, np.ones(k), ones, ones, overall, np.ones(h))
+
+    def _assembled(self, mean, loadings, noise, *scales):
+        scaled = loadings / noise[:, None]
+        inner = np.linalg.inv(np.eye(loadings.shape[1]) + loadings.T @ scaled)
+        precision = np.diag(1.0 / noise) - scaled @ inner @ scaled.T
+        cov = loadings @ loadings.T + np.diag(noise)
+        precision = 0.5 * (precision + precision.T)
+        return FactorParameters(mean, cov, precision, loadings, noise, *scales)
+
+    def redraw(self, parameters, n, total, outer, rng):
+        """factors | rows; mean, loadings | factors, rows; noise | these; scales | loadings, noise."""
+        (k, h), p = self.shape, parameters
+        about = _about(p.mean, n, total, outer)
+        gram, cross = _factor_sums(p, n, about, rng)
+        weights = self._redraw_regressions(p, gram, cross, rng)
+        squares = np.diag(about)[1:] - 2.0 * np.sum(weights * cross.T, axis=1)
+        squares += np.einsum("kh,hg,kg->k", weights, gram, weights)
+        rate = 1.0 / p.noise_rate + 0.5 * np.maximum(squares, 0.0)
+        noise = _inverse_gamma(0.5 * (n + 1), rate, rng)
+        noise_rate = _inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
+        loadings = weights[:, 1:]
+        sizes = 0.5 * np.square(loadings)
+        local = _inverse_gamma(1.0, 1.0 / p.local_rate + sizes / p.overall, rng)
+        local_rate = _inverse_gamma(1.0, 1.0 / local + 1.0, rng)
+        rate = 1.0 / p.overall_rate + (sizes / local).sum(axis=0)
+        overall = _inverse_gamma(0.5 * (k + 1), rate, rng)
+        overall_rate = _inverse_gamma(1.0, 1.0 / overall + self.sparsity**-2.0, rng)
+        scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
+        return self._assembled(p.mean + weights[:, 0], loadings, *scales)
+
+    def _redraw_regressions(self, p, gram, cross, rng):
+        """Draw (change of the mean, loadings) of each entry (K, 1 + H) given the factors' sums."""
+        (k, h), known = self.shape, np.empty((self.shape[0], self.shape[1] + 1))
+        known[:, 0], known[:, 1:] = self.wide**-2.0, 1.0 / np.maximum(p.local * p.overall, TINY)
+        precision = gram / p.noise[:, None, None] + known[:, :, None] * np.eye(h + 1)
+        linear = cross.T / p.noise[:, None]
+        linear[:, 0] += (self.centre - p.mean) * known[:, 0]
+        root = np.linalg.cholesky(precision)
+        half = np.linalg.solve(root, linear[:, :, None]) + rng.standard_normal((k, h + 1, 1))
+        return np.linalg.solve(np.swapaxes(root, 1, 2), half)[:, :, 0]
+
+    def recentre(self, parameters, rng):
+        level = (self.centre - parameters.mean).mean()
+        level += self.wide / np.sqrt(len(self.centre)) * rng.standard_normal()
+        return parameters._replace(mean=parameters.mean + level)
+
+
+def _about(mean, n, total, outer):
+    """Return sums of products (1 + K, 1 + K) of (1, psi - mean) over rows."""
+    cross = np.outer(mean, total)
+    found = np.empty((len(mean) + 1, len(mean) + 1))
+    found[0, 0], found[0, 1:], found[1:, 0] = n, total - n * mean, total - n * mean
+    found[1:, 1:] = outer - cross - cross.T + n * np.outer(mean, mean)
+    return found
+
+
+def _factor_sums(p, n, about, rng):
+    """Draw what the factors of all rows add up to: products of (1, factors) with themselves and with rows.
+
+    Given psi - mean = d, the factors are d M + E R' with E standard normal (n, H). Only sums of products of E
+    with itself and with (1, d) are needed, and these are normal and Wishart whatever n is: no factor of a row
+    is ever drawn.
+
+    Returns gram (1 + H, 1 + H) and cross (1 + H, K), with d.
+    """
+    h = p.loadings.shape[1]
+    scaled = p.loadings / p.noise[:, None]
+    v = np.linalg.inv(np.eye(h) + p.loadings.T @ scaled)
+    m, root = scaled @ v, np.linalg.cholesky(0.5 * (v + v.T))
+    with_rows, with_itself = _noise_sums(n, about, h, rng)
+    both = about[:, 1:] @ m + with_rows @ root.T  # (1, d)' factors
+    gram = np.empty((h + 1, h + 1))
+    gram[0, 0], gram[0, 1:], gram[1:, 0] = n, both[0], both[0]
+    mixed = m.T @ with_rows[1:] @ root.T
+    gram[1:, 1:] = m.T @ about[1:, 1:] @ m + mixed + mixed.T + root @ with_itself @ root.T
+    cross = np.concatenate([about[:1, 1:], both[1:].T])
+    return gram, cross
+
+
+def _noise_sums(n, about, h, rng):
+    """Draw X'E and E'E for E standard normal (n, h), given X'X: columns of X span part of the rows."""
+    factor, failed = lapack.dpotrf(about, lower=1)
+    if failed or n <= len(about):
+        values, vectors = np.linalg.eigh(about)
+        rank = min(n, len(about))
+        factor = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+    within = rng.standard_normal((factor.shape[1], h))
+    return factor @ within, within.T @ within + _wishart(n - factor.shape[1], h, rng)
+
+
+def _wishart(degrees, h, rng):
+    """Draw X'X for X standard normal (degrees, h)."""
+    if degrees <= h:
+        x = rng.standard_normal((degrees, h))
+        return x.T @ x
+    bartlett = np.tril(rng.standard_normal((h, h)), -1)
+    np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(degrees - np.arange(h))))
+    return bartlett @ bartlett.T
