@@ -17,18 +17,41 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.special import gammaincc, gammainccinv
 
 from polystick.conjugate import NormalInverseWishart
 
 __all__ = ["LearnedScale", "SparseFactors"]
 
 TINY = 1e-100
+NOISE = (1e-6, 1e6)  # variances: beyond, a number tells nothing but the rounding of others
+LOCAL = (0.0, 1e4)
+OVERALL = (0.0, 1.0)
 
 
 def _inverse_gamma(shape, rate, rng):
     """Draw an inverse gamma for each rate."""
     rate = np.asarray(rate)
     return np.maximum(rate / np.maximum(rng.standard_gamma(shape, rate.shape), TINY), TINY)
+
+
+def _inverse(a):
+    """Invert a symmetric positive definite matrix."""
+    root, failed = lapack.dpotrf(a, lower=1)
+    inverse, failed_too = lapack.dpotri(root, lower=1)
+    if failed or failed_too:
+        raise np.linalg.LinAlgError("a covariance is not positive definite")
+    return np.tril(inverse) + np.tril(inverse, -1).T
+
+
+def _inverse_gamma_within(ends, shape, rate, rng):
+    """Draw an inverse gamma for each rate, given that it lies between two ends."""
+    low, high = (np.divide(rate, end) if end else np.inf for end in ends)
+    if shape == 1.0 and not ends[0]:
+        return rate / (high + rng.standard_exponential(np.shape(rate)))
+    above, below = gammaincc(shape, high), gammaincc(shape, low)
+    u = below + (above - below) * rng.random(np.shape(rate))
+    return np.clip(rate / gammainccinv(shape, u), *ends)
 
 
 class ScaledParameters(NamedTuple):
@@ -130,7 +153,8 @@ class SparseFactors:
 
     Loadings have a horseshoe law (Carvalho, Polson and Scott 2010), half-Cauchy scales for each and for each
     factor: most are nearly 0, and those that are not are hardly shrunk. Noise has half-Cauchy
-    standard deviations. The mean is N(centre, wide^2).
+    standard deviations. Far out all these laws are cut off (`NOISE`, `LOCAL`, `OVERALL`). The mean is
+    N(centre, wide^2).
 
     Parameters
     ----------
@@ -162,12 +186,9 @@ class SparseFactors:
 
     def draw(self, rng):
         k, h = self.shape
-        noise_rate = _inverse_gamma(0.5, np.full(k, self.scale**-2.0), rng)
-        overall_rate = _inverse_gamma(0.5, np.full(h, self.sparsity**-2.0), rng)
-        local_rate = _inverse_gamma(0.5, np.ones((k, h)), rng)
-        noise, overall, local = (
-            _inverse_gamma(0.5, 1.0 / rate, rng) for rate in (noise_rate, overall_rate, local_rate)
-        )
+        noise, noise_rate = _half_cauchy(NOISE, self.scale, (k,), rng)
+        overall, overall_rate = _half_cauchy(OVERALL, self.sparsity, (h,), rng)
+        local, local_rate = _half_cauchy(LOCAL, 1.0, (k, h), rng)
         loadings = np.sqrt(local * overall) * rng.standard_normal((k, h))
         mean = self.centre + self.wide * rng.standard_normal(k)
         scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
@@ -181,15 +202,12 @@ class SparseFactors:
         return self._assembled(mean, loadings, noise, np.ones(k), ones, ones, overall, np.ones(h))
 
     def _assembled(self, mean, loadings, noise, *scales):
-        scaled = loadings / noise[:, None]
-        inner = np.linalg.inv(np.eye(loadings.shape[1]) + loadings.T @ scaled)
-        precision = np.diag(1.0 / noise) - scaled @ inner @ scaled.T
         cov = loadings @ loadings.T + np.diag(noise)
-        precision = 0.5 * (precision + precision.T)
+        precision = _inverse(cov)  # of no noise, where Woodbury's form would cancel, as of any
         return FactorParameters(mean, cov, precision, loadings, noise, *scales)
 
     def redraw(self, parameters, n, total, outer, rng):
-        """factors | rows; mean, loadings | factors, rows; noise | these; scales | loadings, noise."""
+        """Draw factors | rows; mean, loadings | factors, rows; noise | these; scales | loadings, noise."""
         (k, h), p = self.shape, parameters
         about = _about(p.mean, n, total, outer)
         gram, cross = _factor_sums(p, n, about, rng)
@@ -197,14 +215,15 @@ class SparseFactors:
         squares = np.diag(about)[1:] - 2.0 * np.sum(weights * cross.T, axis=1)
         squares += np.einsum("kh,hg,kg->k", weights, gram, weights)
         rate = 1.0 / p.noise_rate + 0.5 * np.maximum(squares, 0.0)
-        noise = _inverse_gamma(0.5 * (n + 1), rate, rng)
+        noise = _inverse_gamma_within(NOISE, 0.5 * (n + 1), rate, rng)
         noise_rate = _inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
         loadings = weights[:, 1:]
         sizes = 0.5 * np.square(loadings)
-        local = _inverse_gamma(1.0, 1.0 / p.local_rate + sizes / p.overall, rng)
+        rate = 1.0 / p.local_rate + sizes / p.overall
+        local = _inverse_gamma_within(LOCAL, 1.0, rate, rng)
         local_rate = _inverse_gamma(1.0, 1.0 / local + 1.0, rng)
         rate = 1.0 / p.overall_rate + (sizes / local).sum(axis=0)
-        overall = _inverse_gamma(0.5 * (k + 1), rate, rng)
+        overall = _inverse_gamma_within(OVERALL, 0.5 * (k + 1), rate, rng)
         overall_rate = _inverse_gamma(1.0, 1.0 / overall + self.sparsity**-2.0, rng)
         scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
         return self._assembled(p.mean + weights[:, 0], loadings, *scales)
@@ -220,10 +239,45 @@ class SparseFactors:
         half = np.linalg.solve(root, linear[:, :, None]) + rng.standard_normal((k, h + 1, 1))
         return np.linalg.solve(np.swapaxes(root, 1, 2), half)[:, :, 0]
 
+    def draw_factors(self, parameters, psi, noise):
+        """Return (1, factors) of each row (n, 1 + H) given psi, an affine function of noise (n, H)."""
+        p = parameters
+        m, root = _regression_on_rows(p)
+        return np.column_stack([np.ones(len(psi)), (psi - p.mean) @ m + noise @ root.T])
+
+    def weights(self, parameters):
+        """Return (mean, loadings) of each entry (K, 1 + H), and centre and precision of their normal law."""
+        p = parameters
+        weights = np.column_stack([p.mean, p.loadings])
+        centre, precision = np.zeros_like(weights), np.empty_like(weights)
+        centre[:, 0], precision[:, 0] = self.centre, self.wide**-2.0
+        precision[:, 1:] = 1.0 / np.maximum(p.local * p.overall, TINY)
+        return weights, (centre, precision)
+
+    def moved(self, parameters, weights, noise, rng):
+        """Return the parameters with new weights and noise; the rate of the noise follows."""
+        p = parameters
+        rate = _inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
+        return self._assembled(weights[:, 0], weights[:, 1:], noise, rate, *p[6:])
+
     def recentre(self, parameters, rng):
-        level = (self.centre - parameters.mean).mean()
-        level += self.wide / np.sqrt(len(self.centre)) * rng.standard_normal()
-        return parameters._replace(mean=parameters.mean + level)
+        """Draw what all entries of the mean share, and all loadings of a factor."""
+        weights, (centre, precision) = self.weights(parameters)
+        whole = precision.sum(axis=0)
+        level = np.sum(precision * (centre - weights), axis=0) / whole
+        weights = weights + level + rng.standard_normal(len(whole)) / np.sqrt(whole)
+        return self._assembled(weights[:, 0], weights[:, 1:], *parameters[4:])
+
+
+def _half_cauchy(ends, scale, shape, rng):
+    """Draw squares of half-Cauchy numbers within ends, and the rates of the inverse gammas that they are."""
+    square, rate = np.zeros(shape), np.zeros(shape)
+    wanted = np.ones(shape, dtype=bool)
+    while wanted.any():
+        rate[wanted] = _inverse_gamma(0.5, np.full(wanted.sum(), scale**-2.0), rng)
+        square[wanted] = _inverse_gamma(0.5, 1.0 / rate[wanted], rng)
+        wanted = (square < ends[0]) | (square > ends[1])
+    return square, rate
 
 
 def _about(mean, n, total, outer):
@@ -233,6 +287,13 @@ def _about(mean, n, total, outer):
     found[0, 0], found[0, 1:], found[1:, 0] = n, total - n * mean, total - n * mean
     found[1:, 1:] = outer - cross - cross.T + n * np.outer(mean, mean)
     return found
+
+
+def _regression_on_rows(p):
+    """Return M (K, H) and a root R (H, H): given a row's d = psi - mean its factors are N(d M, R R')."""
+    information = np.eye(p.loadings.shape[1]) + p.loadings.T @ (p.loadings / p.noise[:, None])
+    root = np.linalg.cholesky(information)
+    return p.precision @ p.loadings, np.linalg.inv(root).T
 
 
 def _factor_sums(p, n, about, rng):
@@ -245,9 +306,7 @@ def _factor_sums(p, n, about, rng):
     Returns gram (1 + H, 1 + H) and cross (1 + H, K), with d.
     """
     h = p.loadings.shape[1]
-    scaled = p.loadings / p.noise[:, None]
-    v = np.linalg.inv(np.eye(h) + p.loadings.T @ scaled)
-    m, root = scaled @ v, np.linalg.cholesky(0.5 * (v + v.T))
+    m, root = _regression_on_rows(p)
     with_rows, with_itself = _noise_sums(n, about, h, rng)
     both = about[:, 1:] @ m + with_rows @ root.T  # (1, d)' factors
     gram = np.empty((h + 1, h + 1))

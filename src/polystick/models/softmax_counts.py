@@ -18,7 +18,7 @@ from scipy.special import log_softmax, softmax
 from polystick.association import double_centred
 from polystick.augmentation import Potential
 from polystick.gaussians.normal import Normal
-from polystick.kernels import softmax_rows
+from polystick.kernels import softmax_columns, softmax_rows
 from polystick.models import watched
 from polystick.models.multinomial import (
     DISPERSION,
@@ -121,6 +121,34 @@ class SoftmaxCounts:
         noise = key.normals("start", shard.rows, self.n_dims)
         return Rows(np.log(smoothed) + DISPERSION * noise / np.sqrt(smoothed))
 
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        """Move categories of all rows with their part of the law, where it is one of factors."""
+        if not hasattr(self.law, "draw_factors"):
+            return parameters, rows
+        counts, totals = (np.concatenate([shard[part] for shard in shards]) for part in (1, 2))
+        ids = np.concatenate([shard.rows for shard in shards])
+        psi = _new_levels(parameters, np.concatenate([part.psi for part in rows]), ids, key)
+        noise = key.normals("factors", ids, self.law.shape[1])
+        factors = self.law.draw_factors(parameters, psi, noise)
+        weights, known = self.law.weights(parameters)
+        variances = parameters.noise.copy()
+        chosen = np.arange(self.n_dims)
+        softmax_columns.move_in_place(
+            key.at("columns"),
+            chosen,
+            counts,
+            totals,
+            factors,
+            self.law.scale,
+            known,
+            weights,
+            variances,
+            psi,
+        )
+        moved = self.law.moved(parameters, weights, variances, key.generator("moved"))
+        ends = np.cumsum([len(part.psi) for part in rows])[:-1]
+        return moved, [Rows(part) for part in np.split(psi, ends)]
+
     def draw_rows(self, prior, shard, rows, key):
         """psi of each row: its level, then category by category | the others of its row, x."""
         psi = rows.psi.copy()
@@ -197,7 +225,9 @@ class Laplace(NamedTuple):
 
     mean: np.ndarray  # (n, K)
     omega: np.ndarray  # (n, K): J is the prior's precision and omega on the diagonal
-    direction: np.ndarray  # (n, K) J^-1 p, so long that J^-1 and its outer product are the covariance
+    direction: (
+        np.ndarray
+    )  # (n, K) J^-1 p, so long that J^-1 and its outer product are the covariance
     share: np.ndarray  # (n, 1) |J - n p p'| / |J|
     p: np.ndarray  # (n, K)
 
@@ -233,6 +263,16 @@ def _draw_about(prior, shard, psi, noise):
     distance += np.einsum("ndk,nk->nd", drawn**2, omega)
     log_det = log_det[:, None] + np.log(share) - k * np.log(2 * np.pi)
     return drawn + mean[:, None], 0.5 * (log_det - distance)
+
+
+def _new_levels(parameters, psi, ids, key):
+    """Draw the level of each row, which its counts do not see, given the law."""
+    weight = parameters.precision.sum(axis=0)
+    noise = key.normals("levels", ids, 1)
+    level = (
+        noise / np.sqrt(weight.sum()) - ((psi - parameters.mean) @ weight / weight.sum())[:, None]
+    )
+    return psi + level
 
 
 def _cells(shard):
