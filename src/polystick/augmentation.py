@@ -12,6 +12,7 @@ import numpy as np
 
 from polystick import polyagamma
 from polystick.kernels import tilted
+from polystick.kernels.buffers import as_buffers
 
 LONG_LAG = 3.0  # from which a split is lopsided; even ones have 2
 VARIANCE = 4.0  # of psi a priori, about: what a split without counts leaves open
@@ -112,7 +113,7 @@ def match_sites(splits, sites, mean, variance, damping=0.5):
 def tilted_moments(splits, mean, variance):
     """Return mean and variance of psi under a Gaussian for each split times its likelihood."""
     given = (splits.successes, splits.trials, mean, variance)
-    flat = [np.require(part, np.float64, ["C", "W"]).ravel() for part in given]
+    flat = [part.ravel() for part in as_buffers(*given)]
     found = np.empty((2, flat[0].size))
     tilted.moment_cells(*flat, *found)
     return found.reshape(2, *np.shape(mean))

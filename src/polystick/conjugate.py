@@ -6,17 +6,23 @@ In the room m, r, Psi, nu are the mean, strength, scale and degrees of
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import cho_solve, lapack
 from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, multigammaln
 
 __all__ = ["NormalInverseWishart", "NormalParameters"]
 
 LOG_2, LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
+
+
+@lru_cache(maxsize=4)
+def _above_diagonal(k):
+    """Return 1 above the diagonal and 0 elsewhere, (k, k)."""
+    return np.triu(np.ones((k, k)), 1)
 
 
 class NormalParameters(NamedTuple):
@@ -57,6 +63,13 @@ class NormalInverseWishart:
         self._check()
 
     @classmethod
+    def _known(cls, **fields):
+        """Build what is proper by its making, without a check: a posterior is drawn from in each sweep."""
+        law = object.__new__(cls)
+        law.__dict__.update(fields)
+        return law
+
+    @classmethod
     def weak(cls, mean, variance, strength=0.1):
         """Build the prior with E[cov] = diag(variance) and as few whole degrees as have one."""
         mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
@@ -90,7 +103,10 @@ class NormalInverseWishart:
     @cached_property
     def _root(self):
         """The lower triangular root of Psi."""
-        return np.linalg.cholesky(self.scale)
+        root, failed = lapack.dpotrf(self.scale, lower=True)
+        if failed:
+            raise np.linalg.LinAlgError("scale is not positive definite")
+        return root
 
     @property
     def _log_det_scale(self):
@@ -106,11 +122,10 @@ class NormalInverseWishart:
         """Return the law given n rows, their sum (k,) and their sum of outer products (k, k)."""
         m, r = self.mean, self.strength
         shift = total - n * m
-        cross = np.outer(m, total)
-        about_m = outer - cross - cross.T + n * np.outer(m, m)
-        scale = self.scale + about_m - np.outer(shift, shift) / (r + n)
-        return NormalInverseWishart(
-            m + shift / (r + n), r + n, 0.5 * (scale + scale.T), self.degrees + n
+        mean = m + shift / (r + n)
+        scale = self.scale + outer - m[:, None] * total - shift[:, None] * mean
+        return NormalInverseWishart._known(
+            mean=mean, strength=r + n, scale=0.5 * (scale + scale.T), degrees=self.degrees + n
         )
 
     def blend(self, other, rate):
@@ -137,8 +152,8 @@ class NormalInverseWishart:
         lower triangular root of the covariance, and L^-T T a root of the precision.
         """
         k = len(self.mean)
-        bartlett = np.triu(rng.standard_normal((k, k)), 1)
-        np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1])))
+        bartlett = np.asfortranarray(rng.standard_normal((k, k)) * _above_diagonal(k))
+        bartlett.flat[:: k + 1] = np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1]))
         root = dtrsm(1.0, bartlett, self._root.T).T
         inverse_root = dtrsm(1.0, self._root, bartlett, lower=1, trans_a=1)
         mean = self.mean + root @ rng.standard_normal(k) / np.sqrt(self.strength)

@@ -14,6 +14,7 @@ from scipy import special, stats
 
 from polystick import trees
 from polystick.kernels import trees as kernels
+from polystick.kernels.buffers import as_buffer
 
 
 class Splits(NamedTuple):
@@ -130,7 +131,7 @@ class Decomposition:
     def split_sparse(self, counts):
         """Return the active binary splits of a SciPy sparse matrix (n, K)."""
         counts = self._with_width(counts.tocsr(), self.n_categories, "counts")
-        matrix = [_contiguous(a, np.int64) for a in (counts.indptr, counts.indices)]
+        matrix = [as_buffer(a, np.int64) for a in (counts.indptr, counts.indices)]
         matrix.append(data := _numbers(counts.data))
         starts = np.zeros(counts.shape[0] + 1, np.int64)
         kernels.count_active(*self._parents, *matrix, starts[1:])
@@ -155,7 +156,7 @@ class Decomposition:
 
     def log_probabilities(self, psi):
         """Return log pi (..., K) of psi (..., K-1); finite wherever psi is."""
-        psi = self._with_width(_floats(psi), self.n_categories - 1, "psi")
+        psi = self._with_width(as_buffer(psi), self.n_categories - 1, "psi")
         log_pi = np.empty((*psi.shape[:-1], self.n_categories))
         kernels.log_probabilities(self.children, _rows(psi), _rows(log_pi))
         return log_pi
@@ -172,12 +173,12 @@ class Decomposition:
         maps such psi back.
         """
         with np.errstate(divide="ignore"):
-            return self.psi_from_log(np.log(_floats(probabilities)))
+            return self.psi_from_log(np.log(as_buffer(probabilities)))
 
     def psi_from_log(self, log_probabilities):
         """Return psi (..., K-1) of log pi (..., K) plus any constant; zeros as in `psi`."""
         log_pi = self._with_width(
-            _floats(log_probabilities), self.n_categories, "log_probabilities"
+            as_buffer(log_probabilities), self.n_categories, "log_probabilities"
         )
         psi = np.empty((*log_pi.shape[:-1], self.n_categories - 1))
         kernels.psi_from_log(self.children, _rows(log_pi), _rows(psi))
@@ -216,7 +217,7 @@ class Decomposition:
         return mean, special.polygamma(1, first) + special.polygamma(1, second)
 
     def _betas(self, alpha):
-        alpha = _floats(alpha)
+        alpha = as_buffer(alpha)
         if not (np.isfinite(alpha) & (alpha > 0)).all():
             raise ValueError(
                 f"alpha must be finite and above 0; got {alpha}; try alpha=1 (uniform)"
@@ -233,7 +234,7 @@ class Decomposition:
         return masses[..., self.children[:, 0]], masses[..., self.children[:, 1]]
 
     def _log_powers(self, psi, first, second):
-        psi = self._with_width(_floats(psi), self.n_categories - 1, "psi")
+        psi = self._with_width(as_buffer(psi), self.n_categories - 1, "psi")
         return first * special.log_expit(psi) + second * special.log_expit(-psi)
 
     # The border
@@ -328,19 +329,10 @@ def _unknown(got):
     )
 
 
-def _contiguous(array, dtype):
-    """Return an array in C order that may be written, so that kernels compile once."""
-    return np.require(array, dtype, ["C", "W"])
-
-
-def _floats(array):
-    return _contiguous(array, np.float64)
-
-
 def _numbers(array):
     array = np.asarray(array)
     is_real = np.issubdtype(array.dtype, np.floating)
-    return _contiguous(array, np.float64 if is_real else np.int64)
+    return as_buffer(array, np.float64 if is_real else np.int64)
 
 
 def _rows(array):

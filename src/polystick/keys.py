@@ -24,6 +24,16 @@ def _site(name):
     return np.uint64(_hash("site", name))
 
 
+@functools.lru_cache(maxsize=256)  # of the sweep that each chain is in
+def _sweep(seed, sweep):
+    return np.uint64(_hash("key", seed, sweep))
+
+
+@functools.lru_cache(maxsize=256)
+def _chain(seed, index):
+    return _hash("chain", seed, index)
+
+
 class Key(NamedTuple):
     """One sweep of one chain."""
 
@@ -32,11 +42,11 @@ class Key(NamedTuple):
 
     def chain(self, index):
         """Return the key of an independent chain."""
-        return Key(_hash("chain", self.seed, index), self.sweep)
+        return Key(_chain(self.seed, index), self.sweep)
 
     def at(self, site):
         """Return the 64-bit key of a named place in this sweep."""
-        return np.uint64(_hash("key", self.seed, self.sweep)) ^ _site(site)
+        return _sweep(self.seed, self.sweep) ^ _site(site)
 
     def generator(self, site):
         """Return a NumPy generator, for draws that belong to no row."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from polystick.kernels import polyagamma as kernels
 from polystick.kernels import polyagamma_density as density
+from polystick.kernels.buffers import as_buffer
 
 __all__ = ["cdf", "draw", "draw_ragged", "draw_rows", "logpdf", "mean", "var"]
 
@@ -75,10 +76,10 @@ def draw_ragged(key, rows, starts, b, z):
     out = np.empty(len(b))
     kernels.draw_ragged(
         np.uint64(key),
-        _as_buffer(rows, np.uint64),
-        _as_buffer(starts, np.int64),
-        _as_buffer(b, np.int64),
-        _as_buffer(z, np.float64),
+        as_buffer(rows, np.uint64),
+        as_buffer(starts, np.int64),
+        as_buffer(b, np.int64),
+        as_buffer(z, np.float64),
         out,
     )
     return out
@@ -139,11 +140,6 @@ def _evaluate(fill, x, b, z, below, above):
     fill(x[inside], b[inside], z[inside], values)
     out[inside] = values
     return out if out.ndim else float(out)
-
-
-def _as_buffer(array, dtype):
-    """Return what the one compiled signature takes: contiguous and writable."""
-    return np.require(array, dtype, ["C", "W"])
 
 
 def _make_key(seed):

@@ -134,7 +134,7 @@ class WrongKappa(CorrelatedCounts):
     """kappa = successes - (trials + 0.3) / 2."""
 
     def draw_rows(self, prior, shard, rows, key):
-        splits = shard.dense(self.n_sticks)
+        splits = shard.splits
         kappa, omega = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
         potential = augmentation.Potential(np.where(splits.trials > 0, kappa - 0.15, 0.0), omega)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))

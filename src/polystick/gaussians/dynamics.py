@@ -15,6 +15,7 @@ from scipy.linalg import blas, lapack
 
 from polystick.gaussians import filtering
 from polystick.kernels import chain, sequences, simd
+from polystick.kernels.buffers import as_buffers
 
 __all__ = ["Chain", "ChainMoments", "WhiteChain"]
 
@@ -26,11 +27,6 @@ class ChainMoments(NamedTuple):
     cov: np.ndarray  # (S, D, D)
     cross: np.ndarray  # Cov(x_{s+1}, x_s) where both are of one sequence: (S - n, D, D)
     log_normaliser: float | np.ndarray  # (n,) of the sequences where starts were given
-
-
-def _contiguous(*arrays):
-    """Give kernels the one kind of array they are compiled for."""
-    return [np.require(array, np.float64, ["C", "W"]) for array in arrays]
 
 
 class _Root(NamedTuple):
@@ -78,7 +74,7 @@ class Chain:
         if self.bias is None:
             object.__setattr__(self, "bias", np.zeros(len(self.dynamics)))
         for name in ("initial_mean", "initial_cov", "dynamics", "dynamics_cov", "bias"):
-            object.__setattr__(self, name, *_contiguous(getattr(self, name)))
+            object.__setattr__(self, name, *as_buffers(getattr(self, name)))
 
     @classmethod
     def random_walk(cls, initial_mean, initial_cov, step_cov):
@@ -140,7 +136,7 @@ class Chain:
         return pushes + self.bias
 
     def _whiten(self, linear, precision):
-        linear, precision = _contiguous(linear, precision)
+        linear, precision = as_buffers(linear, precision)
         message, factor = np.empty_like(linear), np.empty_like(precision)
         chain.whiten_potentials(self.root, linear, precision, message, factor)
         return message, factor
@@ -189,7 +185,7 @@ class WhiteChain:
         law = self._law(len(linear), shifts, starts)
         means, covs = np.empty((2, *linear.shape)), np.empty((2, *precision.shape))
         logs = np.empty(len(linear))
-        sequences.filter_forward(*law, *_contiguous(linear, precision), means, covs, logs)
+        sequences.filter_forward(*law, *as_buffers(linear, precision), means, covs, logs)
         means, covs = means @ self.root.matrix.T, self._covs_of_x(covs)
         return filtering.Filtered(means[0], covs[0], means[1], covs[1], logs)
 
@@ -213,7 +209,7 @@ class WhiteChain:
         return log_normaliser
 
     def _draw_forward(self, law, factor, message, noise):
-        (noise,) = _contiguous(noise)
+        (noise,) = as_buffers(noise)
         states = np.empty_like(message)
         sequences.draw_forward(*law, factor, message, noise, states)
         return states @ self.root.matrix.T

@@ -16,15 +16,11 @@ from scipy.special import gammainc
 
 from polystick.gaussians.process import Drawn, Dual
 from polystick.kernels import markov
+from polystick.kernels.buffers import as_buffers
 
 __all__ = ["Markov", "MarkovPredictor"]
 
 LONGEST = 750.0  # exp(-LONGEST) is 0
-
-
-def _contiguous(*arrays):
-    """Give kernels the one kind of array they are compiled for."""
-    return [np.require(array, np.float64, ["C", "W"]) for array in arrays]
 
 
 # ---- the chain of a Matérn process, for gaps in units of length / sqrt(2 smoothness)
@@ -122,7 +118,7 @@ class Markov:
     spectrum = None  # of the covariance: not cheap here
 
     def __post_init__(self):
-        object.__setattr__(self, "times", *_contiguous(self.times))
+        object.__setattr__(self, "times", *as_buffers(self.times))
 
     @property
     def size(self):
@@ -167,11 +163,11 @@ class Markov:
     def _standard(self, kappa, omega):
         """Return the potential of a process of variance 1, in order of time."""
         kappa, omega = np.asarray(kappa)[:, self._order], np.asarray(omega)[:, self._order]
-        return _contiguous(np.sqrt(self.variance) * kappa, self.variance * omega)
+        return as_buffers(np.sqrt(self.variance) * kappa, self.variance * omega)
 
     def draw(self, potential, noise):
         """Draw the white values given the potential, an affine function of noise (r, noise_size)."""
-        (noise,) = _contiguous(noise)
+        (noise,) = as_buffers(noise)
         shape = (len(noise), self.size, self.n_coordinates)
         white = np.empty(shape)
         kappa, omega = self._standard(*potential)
@@ -191,7 +187,7 @@ class Markov:
         return np.sqrt(self.variance) * self._states(white)[:, self._place, 0]
 
     def _states(self, white):
-        (white,) = _contiguous(white)
+        (white,) = as_buffers(white)
         states = np.empty((len(white), self.size, self.n_coordinates))
         markov.run_rows(self._transition, self._root, white.reshape(states.shape), states)
         return states
@@ -284,7 +280,7 @@ class Conditional:
         return self._run(markov.retrace_rows, white)
 
     def _run(self, kernel, values):
-        (values,) = _contiguous(values)
+        (values,) = as_buffers(values)
         steps = values.reshape(len(values), self.chain.size, self.chain.n_coordinates)
         out = np.empty_like(steps)
         kernel(self.chain._transition, self.chain._root, self.systems, steps, out)

@@ -4,23 +4,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import lapack
 
 from polystick.gaussians import Moments
 from polystick.kernels import gaussian
+from polystick.kernels.buffers import as_buffers
 
 __all__ = ["Normal"]
 
 
-def _contiguous(*arrays):
-    """Give kernels the one kind of array they are compiled for."""
-    return [np.require(array, np.float64, ["C", "W"]) for array in arrays]
-
-
 def _inverse(a):
     """Invert a symmetric positive definite matrix; NaN where it is not."""
-    inverse = cho_solve((_root(a), False), np.eye(len(a)), check_finite=False)
-    return 0.5 * (inverse + inverse.T)
+    upper, failed = lapack.dpotri(_root(a))
+    if failed:
+        return np.full_like(a, np.nan)
+    inverse = upper + upper.T
+    inverse.flat[:: len(a) + 1] *= 0.5
+    return inverse
 
 
 def _root(a):
@@ -31,7 +31,10 @@ def _root(a):
 
 def _few_active(omega):
     """Tell for which rows the conditioning form is cheaper; measured from k = 10 to 199."""
-    return 5 * np.count_nonzero(omega, axis=1) <= 3 * omega.shape[1] - 60
+    most = (3 * omega.shape[1] - 60) // 5
+    if most < 0:
+        return np.zeros(len(omega), dtype=bool)
+    return np.count_nonzero(omega, axis=1) <= most
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Normal:
         if self.precision is None:
             object.__setattr__(self, "precision", _inverse(self.cov))
         for name in ("mean", "cov", "precision"):
-            object.__setattr__(self, name, *_contiguous(getattr(self, name)))
+            object.__setattr__(self, name, *as_buffers(getattr(self, name)))
 
     @classmethod
     def natural(cls, precision, linear):
@@ -71,11 +74,12 @@ class Normal:
         Each row takes the cheaper of the two forms by its number of active sticks, so that it draws
         the same in any company. The information form reads the first half of its noise.
         """
-        kappa, omega = _contiguous(potential.kappa, potential.omega)
+        kappa, omega = as_buffers(potential.kappa, potential.omega)
         few = _few_active(omega)
-        if few.all():
+        n_few = np.count_nonzero(few)
+        if n_few == len(few):
             return self._condition(kappa, omega, noise)
-        if not few.any():
+        if not n_few:
             return self._draw_information(kappa, omega, noise)
         psi = np.empty_like(kappa)
         for rows, form in ((few, self._condition), (~few, self._draw_information)):
@@ -84,7 +88,7 @@ class Normal:
 
     def _condition(self, kappa, omega, noise):
         psi = np.empty_like(kappa)
-        (noise,) = _contiguous(noise)
+        (noise,) = as_buffers(noise)
         gaussian.condition_rows(self.mean, self.cov, self.root, kappa, omega, noise, psi)
         return psi
 
@@ -93,18 +97,18 @@ class Normal:
 
     def draws(self, potential, noise):
         """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
-        kappa, omega = _contiguous(potential.kappa, potential.omega)
+        kappa, omega = as_buffers(potential.kappa, potential.omega)
         return self._draws(kappa, omega, noise)
 
     def _draws(self, kappa, omega, noise):
-        (noise,) = _contiguous(noise)
+        (noise,) = as_buffers(noise)
         psi, log_det = np.empty((*noise.shape[:2], kappa.shape[1])), np.empty(len(kappa))
         gaussian.draw_rows(self.precision, self.linear, kappa, omega, noise, psi, log_det)
         return psi, log_det
 
     def moments(self, potential):
         """Return the moments of each row given the potential."""
-        kappa, omega = _contiguous(potential.kappa, potential.omega)
+        kappa, omega = as_buffers(potential.kappa, potential.omega)
         q = Moments(
             mean=np.empty_like(kappa),
             variance=np.empty_like(kappa),
@@ -116,7 +120,7 @@ class Normal:
 
     def log_density(self, psi):
         """Return log N(psi_i | mean, cov), (n,)."""
-        (psi,) = _contiguous(psi)
+        (psi,) = as_buffers(psi)
         quadratic = np.empty(len(psi))
         gaussian.quadratic_rows(self.precision, self.mean, psi, quadratic)
         log_det = 2.0 * np.log(np.diag(self.root)).sum()

@@ -57,8 +57,8 @@ class NotFinite(NamedTuple):
 
 def find_not_finite(state, ids=None):
     """Return where a named tuple of arrays is not finite, or None."""
-    for name, value in state._asdict().items():
-        if np.asarray(value).dtype.kind not in "fc" or np.isfinite(np.sum(value)):
+    for name, value in zip(state._fields, map(np.asarray, state)):
+        if value.dtype.kind not in "fc" or np.isfinite(value.sum()):
             continue  # one quick pass; a sum that overflows is looked at again
         finite = np.isfinite(value)
         if not finite.all():

@@ -22,9 +22,35 @@ import math
 
 import numpy as np
 
-from polystick.kernels import kernel, linalg, log_concave, streams
+from polystick.kernels import gammas as gamma_variates
+from polystick.kernels import kernel, linalg, log_concave, polyagamma, streams
 
 STRIDE = 4  # rows that are added at a time
+NOISE = np.uint64(2**64 - 1)  # in the place of a row, for what belongs to no row
+
+
+@kernel
+def draw_noise(keys, shape, noise, gammas):
+    """Write what a law is drawn from, each stick's from a stream of its own.
+
+    keys : (number of sticks,) uint64
+    noise, gammas : (number of sticks, k), (number of sticks,) out: standard normals, gammas of this shape
+    """
+    for number in range(keys.shape[0]):
+        s0, s1 = streams.open_stream(keys[number], NOISE)
+        for p in range(noise.shape[1]):
+            noise[number, p], s0, s1 = streams.normal(s0, s1)
+        gammas[number], s0, s1 = gamma_variates.gamma(shape, s0, s1)
+
+
+@kernel
+def draw_omega(key, rows, trials, psi, sticks, omega):
+    """Write Pólya-gamma draws of some sticks into omega, row i from the stream of rows[i]."""
+    for i in range(psi.shape[0]):
+        s0, s1 = streams.open_stream(key, rows[i])
+        for number in range(sticks.shape[0]):
+            j = sticks[number]
+            omega[i, number], s0, s1 = polyagamma.draw(trials[i, j], psi[i, j], s0, s1)
 
 
 @kernel(inline="always")

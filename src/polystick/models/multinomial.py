@@ -8,7 +8,7 @@ x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -60,21 +60,10 @@ class Shard(NamedTuple):
     """A block of rows."""
 
     rows: np.ndarray  # (n,) uint64 ids, which key the random streams
-    splits: Any  # Splits or RaggedSplits
+    splits: Splits  # (n, k) each
     log_coefficient: float  # sum of log multinomial coefficients
     lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
     open: np.ndarray  # (k,) share of psi's variance that counts leave to the law, summed over rows
-
-    def dense(self, n_sticks):
-        """Return successes and trials (n, k)."""
-        if self.splits.trials.ndim == 2:
-            return self.splits
-        starts, nodes, *values = self.splits
-        row = np.repeat(np.arange(len(self.rows)), np.diff(starts))
-        dense = [np.zeros((len(self.rows), n_sticks), dtype=value.dtype) for value in values]
-        for target, value in zip(dense, values):
-            target[row, nodes] = value
-        return Splits(*dense)
 
 
 @dataclass(frozen=True)
@@ -103,12 +92,14 @@ class CorrelatedCounts:
         return [self._shard(counts[i : i + size], ids[i : i + size]) for i in starts]
 
     def _shard(self, counts, ids):
-        sparse = scipy.sparse.issparse(counts)
-        split = self.decomposition.split_sparse if sparse else self.decomposition.split
-        shard = Shard(ids, split(counts), log_coefficients(counts).sum(), *2 * [np.zeros(0)])
-        splits = shard.dense(self.n_sticks)
-        return shard._replace(
-            lopsided=augmentation.lopsided(splits), open=weak_sticks.left_open(splits)
+        dense = counts.toarray() if scipy.sparse.issparse(counts) else counts
+        splits = self.decomposition.split(dense)
+        return Shard(
+            ids,
+            splits,
+            log_coefficients(counts).sum(),
+            augmentation.lopsided(splits),
+            weak_sticks.left_open(splits),
         )
 
     # simulate
@@ -135,7 +126,7 @@ class CorrelatedCounts:
 
     def initial_rows(self, prior, shard, key):
         """Start from the likelihood alone, chains further apart than it leaves them."""
-        yes, no = augmentation.smoothed(shard.dense(self.n_sticks))
+        yes, no = augmentation.smoothed(shard.splits)
         noise = key.normals("start", shard.rows, self.n_sticks)
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
@@ -145,10 +136,7 @@ class CorrelatedCounts:
         sticks = weak_sticks.choose(open_share, key)
         if not len(sticks):
             return parameters, rows
-        blocks = []
-        for shard in shards:
-            successes, trials = shard.dense(self.n_sticks)
-            blocks.append(weak_sticks.Block(shard.rows, successes, trials, shard.lopsided))
+        blocks = [weak_sticks.Block(s.rows, *s.splits, s.lopsided) for s in shards]
         psi = [part.psi for part in rows]
         normal, psi = weak_sticks.redraw(
             self.prior, self.prepare(parameters), blocks, psi, sticks, key, ordered_map
@@ -157,7 +145,7 @@ class CorrelatedCounts:
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
-        splits = shard.dense(self.n_sticks)
+        splits = shard.splits
         potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
         log_concave.redraw_rows_in_place(
@@ -186,7 +174,7 @@ class CorrelatedCounts:
     def watch(self, shards):
         """Judge a run by the probabilities of some cells, those of slow splits among them."""
         cells = watched.choose_cells(
-            watched.dense_cells(shard.rows, shard.dense(self.n_sticks)) for shard in shards
+            watched.dense_cells(shard.rows, shard.splits) for shard in shards
         )
         return watched.RowWatch(cells, self.decomposition, "row")
 
@@ -202,12 +190,12 @@ class CorrelatedCounts:
         return normal, constant
 
     def initial_row_factors(self, prior, shard):
-        psi = augmentation.empirical_logit(shard.dense(self.n_sticks))
+        psi = augmentation.empirical_logit(shard.splits)
         return RowFactors(psi, np.ones_like(psi))
 
     def update_rows(self, prior, shard, rows, key):
         """q(omega), then q(psi): the two lines of `draw_rows`, in expectation."""
-        (normal, constant), splits = prior, shard.dense(self.n_sticks)
+        (normal, constant), splits = prior, shard.splits
         tilt = np.sqrt(rows.mean**2 + rows.variance)
         moments = normal.moments(augmentation.expected_potential(splits, tilt))
         mean, variance = moments.mean, moments.variance
@@ -243,7 +231,7 @@ class CorrelatedCounts:
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_i), with the same points for each row."""
         tilt = np.sqrt(rows.mean**2 + rows.variance)
-        potential = augmentation.expected_potential(shard.dense(self.n_sticks), tilt)
+        potential = augmentation.expected_potential(shard.splits, tilt)
         points = standard_normal_points(n_draws, self.n_sticks)
         psi, _ = prior[0].draws(potential, np.broadcast_to(points, (len(tilt), *points.shape)))
         return {"probabilities": np.moveaxis(self.decomposition.probabilities(psi), 1, 0)}
@@ -259,7 +247,7 @@ class CorrelatedCounts:
 
         Returns psi (n, S n_points, k) and log weights (n, S n_points), for S priors.
         """
-        splits = shard.dense(self.n_sticks)
+        splits = shard.splits
         psi = augmentation.empirical_logit(splits)
         if noise is None:
             noise = standard_normal_points(len(priors) * n_points, self.n_sticks)[None]

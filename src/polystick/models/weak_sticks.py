@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polystick import polyagamma
 from polystick.gaussians.normal import Normal
 from polystick.kernels import columns
 
 VARIANCE = 4.0  # of psi given the law, about
-WEAK = 0.05  # share of psi's variance that counts leave to the law, on average over rows
+WEAK = 0.02  # share of psi's variance that counts leave to the law, on average over rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # between the keys of sticks
 MOST_STICKS = 24  # of a sweep, so that columns cost no more than rows
 
@@ -58,10 +57,9 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
     """
     k, n = len(normal.mean), sum(len(block.rows) for block in blocks)
     psi = [np.array(part) for part in psi]
-    ids = np.asarray(sticks, dtype=np.uint64)
-    noise = key.normals("coefficients", ids, k)
-    gammas = key.generator("columns").standard_gamma(0.5 * (prior.degrees + n + k), len(sticks))
-    keys = key.at("columns") ^ (ids * STEP)
+    keys = key.at("columns") ^ (sticks.astype(np.uint64) * STEP)
+    noise, gammas = np.empty((len(sticks), k)), np.empty(len(sticks))
+    columns.draw_noise(keys, 0.5 * (prior.degrees + n + k), noise, gammas)
     law = normal.mean.copy(), normal.precision.copy()
     known = prior.mean, prior.strength, prior.scale
     omega = list(
@@ -82,8 +80,9 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
 
 
 def _draw_omega(block, psi, sticks, key):
-    trials = np.ascontiguousarray(block.trials[:, sticks])
-    return polyagamma.draw_rows(key.at("weak omega"), block.rows, trials, psi[:, sticks])
+    omega = np.empty((len(psi), len(sticks)))
+    columns.draw_omega(key.at("weak omega"), block.rows, block.trials, psi, sticks, omega)
+    return omega
 
 
 def _redraw_one(prior, law, blocks, omega, psi, each, ordered_map):
