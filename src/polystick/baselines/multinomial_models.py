@@ -177,7 +177,8 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         coefficient : bool
             Whether to count the multinomial coefficient (of what is scored) in.
         """
-        return self._score_rows(*completion.parts(self, X, observed), coefficient)
+        rest, seen = completion.parts(self, X, observed)
+        return self._score_rows(rest, seen, coefficient)
 
     def score(self, X, y=None, *, observed=None, coefficient=False):
         """Return the held-out log likelihood per scored count, in nats; bigger is better.
