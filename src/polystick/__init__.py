@@ -11,6 +11,7 @@ _HOMES = {
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decomposition": "decomposition",
+    "DirichletMultinomial": "baselines.multinomial_models",
     "DynamicMultinomial": "estimators.composition",
     "DynamicTopicModel": "estimators.dynamic_topics",
     "Gibbs": "inference.gibbs",

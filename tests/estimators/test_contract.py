@@ -13,7 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polystick import CorrelatedMultinomial, Gibbs, MeanField, NormalInverseWishart
+from polystick import (
+    CorrelatedMultinomial,
+    DirichletMultinomial,
+    Gibbs,
+    MeanField,
+    NormalInverseWishart,
+)
+from polystick.scores import log_coefficients, split_words
 
 FIELD = MeanField(tolerance=1e-4, n_draws=20)
 SHORT = Gibbs(n_draws=6, n_burn=4, n_chains=2)
@@ -53,7 +60,7 @@ WITH_FRACTIONS = [
 def expected_failures(estimator):
     """Of scikit-learn's checks; each must fail, so that none is listed in vain."""
     expected = dict.fromkeys(SPARSE, A_CLASSIFIER)
-    if isinstance(estimator.inference, Gibbs):
+    if isinstance(getattr(estimator, "inference", None), Gibbs):
         expected |= dict.fromkeys(WITH_FRACTIONS, FRACTIONS)
     return expected
 
@@ -85,6 +92,7 @@ def rounded_up(X):
         CorrelatedMultinomial(inference=FIELD, n_jobs=1),
         CorrelatedMultinomial(inference=SHORT, n_jobs=1),
         Rounded(inference=SHORT, n_jobs=1),
+        DirichletMultinomial(),
     ],
     expected_failed_checks=lambda estimator: (
         dict.fromkeys(SPARSE, A_CLASSIFIER)
@@ -108,20 +116,28 @@ def model(request):
     return CorrelatedMultinomial(inference=request.param, random_state=4, n_jobs=1)
 
 
-def test_fit_changes_no_parameter_and_returns_self(model, counts):
-    before = model.get_params()
-    assert model.fit(counts) is model
-    assert model.get_params() == before
+@pytest.fixture(params=[FIELD, SHORT, None], ids=["mean field", "gibbs", "dirichlet"])
+def face(request):
+    """A model of rows or its baseline, for what both promise."""
+    if request.param is None:
+        return DirichletMultinomial(random_state=4)
+    return CorrelatedMultinomial(inference=request.param, random_state=4, n_jobs=1)
 
 
-def test_clone_and_pickle_give_the_same(model, counts):
-    expected = model.fit(counts).predict_proba(counts)
-    np.testing.assert_array_equal(clone(model).fit(counts).predict_proba(counts), expected)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(counts), expected)
+def test_fit_changes_no_parameter_and_returns_self(face, counts):
+    before = face.get_params()
+    assert face.fit(counts) is face
+    assert face.get_params() == before
 
 
-def test_probabilities_are_probabilities(model, counts):
-    pi, sd, draws = model.fit(counts).predict_proba(counts, return_std=True, return_draws=True)
+def test_clone_and_pickle_give_the_same(face, counts):
+    expected = face.fit(counts).predict_proba(counts)
+    np.testing.assert_array_equal(clone(face).fit(counts).predict_proba(counts), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(face)).predict_proba(counts), expected)
+
+
+def test_probabilities_are_probabilities(face, counts):
+    pi, sd, draws = face.fit(counts).predict_proba(counts, return_std=True, return_draws=True)
     np.testing.assert_allclose(pi.sum(axis=1), 1.0, rtol=1e-12)
     assert (pi > 0).all()
     assert draws.shape == (256, *counts.shape)
@@ -130,31 +146,31 @@ def test_probabilities_are_probabilities(model, counts):
     np.testing.assert_allclose(draws.std(axis=0), sd, atol=0.02)
 
 
-def test_a_row_does_not_depend_on_its_neighbours(model, counts):
-    model.fit(counts)
-    whole, order = model.transform(counts), np.random.default_rng(0).permutation(len(counts))
-    np.testing.assert_allclose(model.transform(counts.iloc[order]), whole[order], rtol=1e-10)
-    np.testing.assert_allclose(model.transform(counts.iloc[5:9]), whole[5:9], rtol=1e-10)
+def test_a_row_does_not_depend_on_its_neighbours(face, counts):
+    face.fit(counts)
+    whole, order = face.transform(counts), np.random.default_rng(0).permutation(len(counts))
+    np.testing.assert_allclose(face.transform(counts.iloc[order]), whole[order], rtol=1e-10)
+    np.testing.assert_allclose(face.transform(counts.iloc[5:9]), whole[5:9], rtol=1e-10)
     np.testing.assert_allclose(
-        model.score_samples(counts.iloc[5:9]), model.score_samples(counts)[5:9]
+        face.score_samples(counts.iloc[5:9]), face.score_samples(counts)[5:9]
     )
 
 
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, np.asarray])
-def test_any_container_gives_the_same(model, counts, kind):
-    expected = model.fit(counts.to_numpy()).predict_proba(counts.to_numpy())
+def test_any_container_gives_the_same(face, counts, kind):
+    expected = face.fit(counts.to_numpy()).predict_proba(counts.to_numpy())
     other = kind(counts.to_numpy())
-    np.testing.assert_array_equal(clone(model).fit(other).predict_proba(other), expected)
+    np.testing.assert_array_equal(clone(face).fit(other).predict_proba(other), expected)
 
 
-def test_doubled_and_unsorted_entries_are_added(model):
+def test_doubled_and_unsorted_entries_are_added(face):
     clean = np.array([[3, 0, 2], [0, 5, 1]])
     messy = scipy.sparse.csr_array(
         ([2, 1, 2, 1, 5], [2, 0, 0, 2, 1], [0, 3, 5]), shape=(2, 3)
     )  # row 0: 3, 0, 2 with the first entry in two parts, out of order; row 1: 0, 5, 1
-    expected = model.fit(clean).predict_proba(clean)
-    np.testing.assert_array_equal(clone(model).fit(messy).predict_proba(messy), expected)
-    np.testing.assert_allclose(model.score_samples(messy), model.score_samples(clean), rtol=1e-12)
+    expected = face.fit(clean).predict_proba(clean)
+    np.testing.assert_array_equal(clone(face).fit(messy).predict_proba(messy), expected)
+    np.testing.assert_allclose(face.score_samples(messy), face.score_samples(clean), rtol=1e-12)
 
 
 def test_names_travel(model, counts):
@@ -174,32 +190,69 @@ def test_works_in_a_pipeline_and_a_grid_search(model, counts):
     assert np.isfinite(search.best_score_)
 
 
-def test_not_fitted(model, counts):
-    for call in (model.predict_proba, model.transform, model.score, model.score_samples):
+def test_completion_is_scored_as_the_rest_of_rows(face, counts):
+    face.fit(counts)
+    seen, rest = (part.toarray() for part in split_words(counts, 0.5, face.seed_))
+    seen, rest = (pd.DataFrame(part, columns=NAMES) for part in (seen, rest))
+    given = face.score_samples(rest, observed=seen)
+    np.testing.assert_array_equal(face.score_samples(counts, observed=0.5), given)
+    assert face.score(counts, observed=0.5) == face.score(rest, observed=seen)
+    bare = face.score_samples(rest, observed=seen, coefficient=False)
+    assert face.score(rest, observed=seen) == pytest.approx(bare.sum() / rest.to_numpy().sum())
+    np.testing.assert_allclose(given - bare, log_coefficients(rest.to_numpy()), atol=1e-9)
+    nothing = face.score_samples(0 * counts, observed=counts)
+    np.testing.assert_allclose(nothing, 0.0, atol=1e-9)
+    np.testing.assert_allclose(
+        face.score_samples(rest, observed=0 * seen), face.score_samples(rest), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, np.asarray])
+def test_completion_takes_any_pair_of_containers(face, counts, kind):
+    x = counts.to_numpy()
+    expected = face.fit(x).score_samples(x[:9], observed=x[9:18])
+    found = face.score_samples(scipy.sparse.csr_array(x[:9]), observed=kind(x[9:18]))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_what_is_observed_must_fit_the_rows(face, counts):
+    face.fit(counts)
+    with pytest.raises(ValueError, match="a row for each of the 40 rows of X; got 3; put 0 where"):
+        face.score(counts, observed=counts.iloc[:3])
+    with pytest.raises(ValueError, match=r"observed must lie between 0 and 1.*got 1\.5"):
+        face.score(counts, observed=1.5)
+    with pytest.raises(ValueError, match="Negative values"):
+        face.score_samples(counts, observed=-counts)
+    with pytest.raises(ValueError, match="the categories seen in fit"):
+        face.score_samples(counts, observed=counts[NAMES[::-1]])
+
+
+def test_not_fitted(face, counts):
+    for call in (face.predict_proba, face.transform, face.score, face.score_samples):
         with pytest.raises(NotFittedError):
             call(counts)
     with pytest.raises(NotFittedError):
-        model.summary()
+        face.summary()
 
 
-def test_empty_rows_and_columns_are_allowed(model):
+def test_empty_rows_and_columns_are_allowed(face):
     X = np.array([[0, 0, 0], [4, 0, 1], [2, 0, 2]])
-    pi = model.fit(X).predict_proba(X)
+    pi = face.fit(X).predict_proba(X)
     assert np.isfinite(pi).all()
-    assert np.isfinite(model.score_samples(X)).all()
-    assert model.score_samples(X)[0] == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(face.score_samples(X)).all()
+    assert face.score_samples(X)[0] == pytest.approx(0.0, abs=1e-9)
 
 
-def test_scores_with_and_without_the_coefficient(model, counts):
+def test_scores_with_and_without_the_coefficient(face, counts):
     from scipy.special import gammaln
 
-    model.fit(counts)
+    face.fit(counts)
     x = counts.to_numpy()
     coefficient = gammaln(x.sum(1) + 1) - gammaln(x + 1).sum(1)
-    gap = model.score_samples(counts) - model.score_samples(counts, coefficient=False)
+    gap = face.score_samples(counts) - face.score_samples(counts, coefficient=False)
     np.testing.assert_allclose(gap, coefficient, atol=1e-9)
-    expected = model.score_samples(counts, coefficient=False).sum() / x.sum()
-    assert model.score(counts) == pytest.approx(expected)
+    expected = face.score_samples(counts, coefficient=False).sum() / x.sum()
+    assert face.score(counts) == pytest.approx(expected)
 
 
 # what bad input gets
@@ -233,10 +286,10 @@ FIT_ERRORS = [
 
 
 @pytest.mark.parametrize(("X", "message"), FIT_ERRORS, ids=range(len(FIT_ERRORS)))
-def test_bad_counts(model, X, message):
+def test_bad_counts(face, X, message):
     with pytest.raises(ValueError, match=message):
-        model.fit(X)
-    assert not hasattr(model, "posterior_")
+        face.fit(X)
+    assert not hasattr(face, "seed_")
 
 
 def test_gibbs_needs_whole_counts_and_says_what_to_do():
@@ -261,12 +314,12 @@ def test_bad_levels_and_numbers_of_draws(model, counts):
         model.summary(n_draws=0)
 
 
-def test_other_width_than_in_fit(model, counts):
-    model.fit(counts.to_numpy())
+def test_other_width_than_in_fit(face, counts):
+    face.fit(counts.to_numpy())
     with pytest.raises(
         ValueError, match=r"the categories seen in fit; got .X has 3 features.*select the columns"
     ):
-        model.predict_proba(counts.to_numpy()[:, :3])
+        face.predict_proba(counts.to_numpy()[:, :3])
 
 
 @pytest.mark.parametrize(
@@ -326,8 +379,8 @@ def test_bad_mean_field_settings(settings):
         MeanField(**settings)
 
 
-def test_a_failed_fit_leaves_the_fitted_model_as_it_was(model, counts):
-    expected = model.fit(counts).predict_proba(counts)
+def test_a_failed_fit_leaves_the_fitted_model_as_it_was(face, counts):
+    expected = face.fit(counts).predict_proba(counts)
     with pytest.raises(ValueError, match="Negative"):
-        model.fit(-counts.to_numpy())
-    np.testing.assert_array_equal(model.predict_proba(counts), expected)
+        face.fit(-counts.to_numpy())
+    np.testing.assert_array_equal(face.predict_proba(counts), expected)

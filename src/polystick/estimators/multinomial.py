@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from polystick import scores
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.estimators import completion
 from polystick.estimators.intervals import interval
 from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.row_replicates import RowReplicates
@@ -143,7 +144,8 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         Parameters
         ----------
         X : array-like or CSR of shape (n, K)
-            Counts seen of each row; none at all gives what the population says.
+            Counts seen of each row; none at all gives what the population says. Of a part of a row they
+            give the probabilities of its next count: what `score` with `observed` says of one count.
         return_std : bool
             Also return posterior standard deviations (n, K).
         return_draws : bool
@@ -170,35 +172,59 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         """Return `predict_proba`, as a step of a pipeline."""
         return self.predict_proba(X)
 
-    def score_samples(self, X, *, coefficient=True, n_draws=1024):
+    def score_samples(self, X, *, observed=None, coefficient=True, n_draws=1024):
         """Return the log probability of each row's counts under the posterior predictive law.
 
         The row's psi is integrated out by importance sampling, and the parameters are averaged over
-        posterior draws (log-mean-exp for each row).
+        posterior draws (log-mean-exp for each row). What was observed of a row teaches its psi, and not the
+        parameters, as in `predict_proba`.
 
         Parameters
         ----------
         X : array-like or CSR of shape (n, K)
+        observed : float, array-like or CSR of shape (n, K), or None
+            What is given of each row. A float is a share of the counts of X, picked at random with the seed
+            of the fit, and the rest of X is scored. Counts are given beside X, and all of X is scored.
         coefficient : bool
-            Whether to count the multinomial coefficient in.
+            Whether to count the multinomial coefficient (of what is scored) in.
         n_draws : int
             Proposals to average over, as in `predict_proba`.
         """
-        counts = self._check(X)
+        rest, seen = completion.parts(self, X, observed)
+        values = self._log_evidence(rest, seen, n_draws)
+        return values + log_coefficients(rest) if coefficient else values
+
+    def score(self, X, y=None, *, observed=None, coefficient=False, n_draws=1024):
+        """Return the held-out log likelihood per scored count, in nats; bigger is better.
+
+        With `observed`, as in `score_samples`, it is that of the rest of each row.
+        """
+        rest, seen = completion.parts(self, X, observed)
+        values = self._log_evidence(rest, seen, n_draws)
+        return scores.per_count(values + log_coefficients(rest) if coefficient else values, rest)
+
+    def _log_evidence(self, rest, seen, n_draws):
+        """Return log p(rest | seen) of each row.
+
+        For each draw of the parameters it is the evidence of both parts over that of what was seen. Both are
+        proposed from the same points, whose errors then mostly cancel.
+        """
+
+        def evidence(shard, psi, log_weights):
+            return scores.log_mean_exp(log_weights.reshape(len(psi), -1, _POINTS), axis=2)
 
         def work(shard, psi, log_weights):
+            if seen is not None:
+                log_weights -= np.repeat(given[shard.rows.astype(int)], _POINTS, axis=1)
             value = scores.log_mean_exp(log_weights, axis=1)
             return value, scores.effective_draws(log_weights, axis=1)
 
-        values, worth = map(np.concatenate, zip(*self._propose(counts, n_draws, work)))
+        if seen is not None:
+            given = np.concatenate(self._propose(seen, n_draws, evidence))
+        both = rest if seen is None else seen + rest
+        values, worth = map(np.concatenate, zip(*self._propose(both, n_draws, work)))
         _warn_if_few(worth)
-        return values + log_coefficients(counts) if coefficient else values
-
-    def score(self, X, y=None, *, coefficient=False, n_draws=1024):
-        """Return the held-out log likelihood per count, in nats; bigger is better."""
-        counts = self._check(X)
-        values = self.score_samples(X, coefficient=coefficient, n_draws=n_draws)
-        return scores.per_count(values, counts)
+        return values
 
     def log_share_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over rows of the fitted law, of the categories' log shares.
