@@ -176,6 +176,20 @@ class NormalInverseWishart:
     def redraw(self, parameters, n, total, outer, rng):
         return self.posterior(n, total, outer).draw(rng)
 
+    def initial_factor(self):
+        return self
+
+    @property
+    def normal(self):
+        """The factor of mean and cov, which is all there is."""
+        return self
+
+    def updated(self, factor, n, total, outer):
+        return self.posterior(n, total, outer)
+
+    def divergence(self, factor):
+        return factor.kl(self)
+
     def recentre(self, parameters, rng):
         """Draw the level that all entries of the mean share, given the rest."""
         weight = parameters.precision.sum(axis=0)

@@ -7,8 +7,16 @@ Like `NormalInverseWishart`, each has
     redraw(parameters, n, total, outer, rng)       a Gibbs step given n rows, their sum and that of outer products
     recentre(parameters, rng)                      the level that all entries of the mean share, which a softmax
                                                    does not see, drawn given the rest
+    given(parameters)                              the conjugate law that mean and cov have given the other
+                                                   parameters, where there is one
 
-and parameters that begin with mean, cov and precision. In the room n, K, H are rows, entries and factors.
+and parameters that begin with mean, cov and precision; for mean field, where there is one,
+
+    initial_factor()                               of all parameters
+    updated(factor, n, total, outer)               the best one given the rows' expected sums
+    divergence(factor)                             KL(factor || law)
+
+where factor.normal is that of mean and cov. In the room n, K, H are rows, entries and factors.
 """
 
 from dataclasses import dataclass
@@ -17,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import gammaincc, gammainccinv
+from scipy.special import digamma, gammaincc, gammainccinv, gammaln
 
 from polystick.conjugate import NormalInverseWishart
 
@@ -130,6 +138,65 @@ class LearnedScale:
 
     def recentre(self, parameters, rng):
         return self.given(parameters).recentre(parameters, rng)
+
+    # mean field
+
+    def initial_factor(self):
+        k = len(self.centre)
+        rate = np.full(k, 0.5 * (self.nu + k))
+        strength = np.array([self.SHAPE + 0.5 * k, self.RATE * (self.SHAPE + 0.5 * k)])
+        return ScaledFactor(self._expected(rate, strength), rate, strength)
+
+    def _expected(self, rate, strength):
+        """Return the conjugate law at the expected scales."""
+        k = len(self.centre)
+        inverse = 0.5 * (self.nu + k) / rate
+        return NormalInverseWishart(
+            self.centre, strength[0] / strength[1], np.diag(2.0 * self.nu * inverse), self.nu + k - 1
+        )
+
+    def updated(self, factor, n, total, outer):
+        """Return the best factor of mean and cov given rows, then that of the scales given it."""
+        normal = self._expected(factor.rate, factor.strength).posterior(n, total, outer)
+        k, gap = len(self.centre), normal.mean - self.centre
+        precision = normal.expected_precision
+        quadratic = k / normal.strength + gap @ precision @ gap
+        strength = np.array([self.SHAPE + 0.5 * k, self.RATE + 0.5 * quadratic])
+        return ScaledFactor(normal, self.scale**-2.0 + self.nu * np.diag(precision), strength)
+
+    def divergence(self, factor):
+        """Return KL(factor || this law)."""
+        k = len(self.centre)
+        degrees, shape = self.nu + k - 1, 0.5 * (self.nu + k)
+        s, r = factor.strength
+        jensen = 0.5 * k * (np.log(s) - digamma(s))
+        jensen += 0.5 * degrees * k * (np.log(shape) - digamma(shape))
+        own = factor.normal.kl(self._expected(factor.rate, factor.strength))
+        scales = _gamma_divergence(shape, factor.rate, 0.5, self.scale**-2.0).sum()
+        return own + jensen + scales + _gamma_divergence(s, r, self.SHAPE, self.RATE)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledFactor:
+    """The factors of mean and cov, of 1 / spread (gammas of one shape) and of strength (a gamma)."""
+
+    normal: NormalInverseWishart
+    rate: np.ndarray  # (k,)
+    strength: np.ndarray  # (2,) shape and rate
+
+    def blend(self, other, rate):
+        """Return the factor whose natural parameters are (1 - rate) of these and rate of the other's."""
+        return ScaledFactor(
+            self.normal.blend(other.normal, rate),
+            (1.0 - rate) * self.rate + rate * other.rate,
+            (1.0 - rate) * self.strength + rate * other.strength,
+        )
+
+
+def _gamma_divergence(shape, rate, shape0, rate0):
+    """Return KL(Gamma(shape, rate) || Gamma(shape0, rate0))."""
+    value = (shape - shape0) * digamma(shape) - gammaln(shape) + gammaln(shape0)
+    return value + shape0 * np.log(rate / rate0) + shape * (rate0 - rate) / rate
 
 
 class FactorParameters(NamedTuple):

@@ -60,7 +60,7 @@ def sweep(model, everything, i, rng):
 
 def summarise(everything):
     """Use bounded or light-tailed functions, so that their averages have standard errors."""
-    (mean, cov), (psi,), counts = everything
+    (mean, cov, *_), (psi,), counts = everything
     sd = np.sqrt(np.diag(cov))
     correlation = (cov / np.outer(sd, sd))[np.triu_indices(len(sd), 1)]
     squashed = np.tanh(psi[[0, 2, -1]] / 3)
@@ -71,7 +71,7 @@ def summarise(everything):
 
 def summarise_residuals(everything):
     """Say how far rows are from the mean, in its standard deviations: bounded, and averaged over rows."""
-    (mean, cov), (psi,), _ = everything
+    (mean, cov, *_), (psi,), _ = everything
     sd = np.sqrt(np.diag(cov))
     i, j = np.triu_indices(len(sd), 1)
     far = np.tanh((psi - mean) / (2 * sd))

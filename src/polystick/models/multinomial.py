@@ -1,6 +1,6 @@
 """Correlated multinomials: rows of counts whose probabilities share a Gaussian law (paper, section 2)::
 
-mean, cov ~ NIW(prior)
+mean, cov ~ prior                              NormalInverseWishart, LearnedScale or SparseFactors
 psi_i     ~ N(mean, cov)                       i = 1..n
 x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
 
@@ -8,14 +8,13 @@ x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
 
 import functools
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from scipy.stats import norm, qmc
 
 from polystick import augmentation
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave
@@ -28,7 +27,7 @@ DISPERSION = 2.0  # of the start, in standard errors of the empirical logits
 
 
 class Parameters(NamedTuple):
-    """What all rows share. k = K - 1 sticks."""
+    """What is told of what all rows share. k = K - 1 sticks."""
 
     mean: np.ndarray  # (k,)
     cov: np.ndarray  # (k, k)
@@ -70,10 +69,10 @@ class Shard(NamedTuple):
 class CorrelatedCounts:
     """The model: its prior and its decomposition."""
 
-    prior: NormalInverseWishart
+    prior: Any  # of mean and cov
     decomposition: Decomposition
 
-    parameter_type: ClassVar = Parameters
+    population_type: ClassVar = Parameters
     dims: ClassVar = {
         "mean": ("stick",),
         "cov": ("stick", "stick_too"),
@@ -82,8 +81,17 @@ class CorrelatedCounts:
     identified: ClassVar = ("mean", "cov", "probabilities")
 
     @property
+    def parameter_type(self):
+        return self.prior.parameter_type
+
+    @property
     def n_sticks(self):
         return self.decomposition.n_categories - 1
+
+    n_dims = n_noise = n_sticks
+
+    def probabilities(self, psi):
+        return self.decomposition.probabilities(psi)
 
     def shards(self, counts, size=ROWS_PER_BLOCK):
         """Cut counts (n, K), dense or CSR, into blocks of rows."""
@@ -106,8 +114,9 @@ class CorrelatedCounts:
 
     def simulate(self, n_trials, rng):
         """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
-        parameters = Parameters(*self.prior.draw(rng)[:2])
-        rows = Rows(rng.multivariate_normal(*parameters, size=len(n_trials), method="cholesky"))
+        parameters = self.prior.draw(rng)
+        law = parameters.mean, parameters.cov
+        rows = Rows(rng.multivariate_normal(*law, size=len(n_trials), method="cholesky"))
         return parameters, rows, self.simulate_counts(rows, n_trials, rng)
 
     def simulate_counts(self, rows, n_trials, rng):
@@ -117,12 +126,16 @@ class CorrelatedCounts:
     # Gibbs
 
     def initial_parameters(self, shards, key):
-        """Start from the prior, so that chains start apart."""
-        return Parameters(*self.prior.draw(key.generator("start"))[:2])
+        """Start from about the prior, so that chains start apart."""
+        return self.prior.start(key.generator("start"))
 
     def prepare(self, parameters):
         """Return the rows' Gaussian, with what its draws share."""
-        return Normal(parameters.mean, parameters.cov)
+        return Normal(parameters.mean, parameters.cov, getattr(parameters, "precision", None))
+
+    def population(self, mean, cov):
+        """Return the rows' Gaussian from what is told of it."""
+        return Normal(mean, cov)
 
     def initial_rows(self, prior, shard, key):
         """Start from the likelihood alone, chains further apart than it leaves them."""
@@ -131,7 +144,9 @@ class CorrelatedCounts:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """Redraw weak sticks of all rows, each with its part of mean and cov."""
+        """Redraw weak sticks of all rows, each with its part of mean and cov, where their law allows it."""
+        if not hasattr(self.prior, "given"):
+            return parameters, rows
         open_share = sum(shard.open for shard in shards) / sum(len(shard.rows) for shard in shards)
         sticks = weak_sticks.choose(open_share, key)
         if not len(sticks):
@@ -139,9 +154,10 @@ class CorrelatedCounts:
         blocks = [weak_sticks.Block(s.rows, *s.splits, s.lopsided) for s in shards]
         psi = [part.psi for part in rows]
         normal, psi = weak_sticks.redraw(
-            self.prior, self.prepare(parameters), blocks, psi, sticks, key, ordered_map
+            self.prior.given(parameters), self.prepare(parameters), blocks, psi, sticks, key, ordered_map
         )
-        return Parameters(normal.mean, normal.cov), [Rows(part) for part in psi]
+        moved = {"mean": normal.mean, "cov": normal.cov, "precision": normal.precision}
+        return parameters._replace(**moved), [Rows(part) for part in psi]
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
@@ -162,8 +178,11 @@ class CorrelatedCounts:
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi."""
-        posterior = self.prior.posterior(*statistics[:3])
-        return Parameters(*posterior.draw(key.generator("parameters"))[:2])
+        n_rows, total, outer, _ = statistics
+        return self.prior.redraw(parameters, n_rows, total, outer, key.generator("parameters"))
+
+    def describe_parameters(self, parameters):
+        return {"mean": parameters.mean, "cov": parameters.cov}
 
     def log_likelihood(self, statistics):
         return statistics.value
@@ -181,13 +200,13 @@ class CorrelatedCounts:
     # mean field
 
     def initial_factor(self, shards, key):
-        return self.prior
+        return self.prior.initial_factor()
 
     def expect(self, factor):
         """Return the rows' Gaussian at the expected natural parameters, and what the bound needs."""
-        normal = Normal.natural(factor.expected_precision, factor.expected_linear)
-        constant = 0.5 * (factor.expected_log_det_precision - factor.expected_quadratic)
-        return normal, constant
+        law = factor.normal
+        constant = 0.5 * (law.expected_log_det_precision - law.expected_quadratic)
+        return Normal.natural(law.expected_precision, law.expected_linear), constant
 
     def initial_row_factors(self, prior, shard):
         psi = augmentation.empirical_logit(shard.splits)
@@ -212,8 +231,9 @@ class CorrelatedCounts:
         return RowFactors(mean, variance), Statistics(len(mean), mean.sum(axis=0), outer, value)
 
     def update_factor(self, factor, statistics):
-        """q(mean, cov)."""
-        return self.prior.posterior(*statistics[:3])
+        """q(mean, cov), and of their scales."""
+        n_rows, total, outer, _ = statistics
+        return self.prior.updated(factor, n_rows, total, outer)
 
     def scale(self, statistics, by):
         """Return what `by` times as many rows like these would give."""
@@ -223,10 +243,10 @@ class CorrelatedCounts:
         return factor.blend(other, rate)
 
     def elbo(self, factor, statistics):
-        return statistics.value - factor.kl(self.prior)
+        return statistics.value - self.prior.divergence(factor)
 
     def draw_from_factor(self, factor, key):
-        return Parameters(*factor.draw(key.generator("factor"))[:2])
+        return Parameters(*factor.normal.draw(key.generator("factor"))[:2])
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_i), with the same points for each row."""
