@@ -152,7 +152,10 @@ class LearnedScale:
         k = len(self.centre)
         inverse = 0.5 * (self.nu + k) / rate
         return NormalInverseWishart(
-            self.centre, strength[0] / strength[1], np.diag(2.0 * self.nu * inverse), self.nu + k - 1
+            self.centre,
+            strength[0] / strength[1],
+            np.diag(2.0 * self.nu * inverse),
+            self.nu + k - 1,
         )
 
     def updated(self, factor, n, total, outer):

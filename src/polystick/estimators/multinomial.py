@@ -6,16 +6,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
-from polystick.conjugate import NormalInverseWishart
-from polystick.decomposition import decompose
-from polystick.estimators import completion
+from polystick.association import LEAST_CATEGORIES
+from polystick.estimators import association, completion, row_models
 from polystick.estimators.intervals import interval
 from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.row_replicates import RowReplicates
 from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
-from polystick.models.multinomial import CorrelatedCounts, log_coefficients
 from polystick.validation import (
     all_or_nothing,
     category_names,
@@ -23,7 +21,6 @@ from polystick.validation import (
     check_inference,
     check_integer,
     check_level,
-    check_prior,
     check_running,
     warn_user,
 )
@@ -42,13 +39,21 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
 
     Parameters
     ----------
+    link : "stick" or "softmax"
+        How psi becomes probabilities. "stick": by binary splits, with one entry of psi for each. "softmax": with
+        one entry for each category, none of which comes first; `category_association` needs it. Gibbs
+        only.
+    covariance : "full", "factor" or None
+        The law of the covariance of psi, which learns its scale. "full": half-t standard deviations and
+        about uniform correlations (Huang and Wand 2013). "factor": few factors that move few entries each
+        (horseshoe loadings), and noise; Gibbs only. None: what `prior` says, or "factor" for a softmax and "full" for sticks.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits: "frequency" (sticks, largest category first), "given"
         (sticks in the order of the columns), "balanced", "huffman", a permutation of the columns, or a
         binary tree as nested tuples, a SciPy linkage or a Newick string.
     prior : NormalInverseWishart or None
-        Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
-        Dirichlet distribution would be.
+        Prior of the mean and covariance of psi, in the place of `covariance`, with one entry for each split
+        or, for a softmax, for each category.
     inference : Gibbs, MeanField or None
         The schedule with its settings; None is ``Gibbs()``. Gibbs needs whole counts, mean field takes
         any non-negative weights.
@@ -67,8 +72,9 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
     ----------
     posterior_ : Posterior
         Draws of `mean` and `cov`, running moments of `probabilities`, diagnostics, `to_arviz`, `save`.
-    decomposition_ : Decomposition
-        The binary splits that psi refers to.
+    decomposition_ : Decomposition or None
+        The binary splits that psi refers to; None for a softmax, whose `mean` and `cov` are those of centred
+        log-ratios of the categories' shares.
     categories_ : array of K names
     seed_ : int
     n_iter_ : int
@@ -84,8 +90,11 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
     (4, 3)
     """
 
-    def __init__(self, *, decomposition="frequency", prior=None, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+    def __init__(self, *, link="stick", covariance=None, decomposition="frequency", prior=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None):  # fmt: skip
+        self.link = link
+        self.covariance = covariance
         self.decomposition = decomposition
         self.prior = prior
         self.inference = inference
@@ -117,7 +126,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         seed = seed_for(self, resume)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
         self.categories_ = category_names(X, counts.shape[1])
-        model = self._model(counts)
+        model = row_models.build(self, inference, counts)
         self.posterior_ = inference.run(
             model,
             model.shards(counts),
@@ -130,7 +139,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         )
         self._seen_rows = ids_of(counts)
         self.inference_, self.model_, self.seed_ = inference, model, seed
-        self.decomposition_ = model.decomposition
+        self.decomposition_ = getattr(model, "decomposition", None)
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
         return self
 
@@ -155,7 +164,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         """
 
         def work(shard, psi, log_weights):
-            weights, pi = self._weights(log_weights), self.decomposition_.probabilities(psi)
+            weights, pi = self._weights(log_weights), self.model_.probabilities(psi)
             mean = np.einsum("nd,ndk->nk", weights, pi)
             variance = np.einsum("nd,ndk->nk", weights, np.square(pi - mean[:, None]))
             draws = scores.resampled(weights, pi, n_draws) if return_draws else None
@@ -192,7 +201,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         """
         rest, seen = completion.parts(self, X, observed)
         values = self._log_evidence(rest, seen, n_draws)
-        return values + log_coefficients(rest) if coefficient else values
+        return values + scores.log_coefficients(rest) if coefficient else values
 
     def score(self, X, y=None, *, observed=None, coefficient=False, n_draws=1024):
         """Return the held-out log likelihood per scored count, in nats; bigger is better.
@@ -201,7 +210,9 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         """
         rest, seen = completion.parts(self, X, observed)
         values = self._log_evidence(rest, seen, n_draws)
-        return scores.per_count(values + log_coefficients(rest) if coefficient else values, rest)
+        return scores.per_count(
+            values + scores.log_coefficients(rest) if coefficient else values, rest
+        )
 
     def _log_evidence(self, rest, seen, n_draws):
         """Return log p(rest | seen) of each row.
@@ -250,11 +261,44 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         names = pd.Index(self.categories_)
         return interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
+    def category_association(self, *, level=0.9, n_draws=400):
+        """Return which categories go together: correlations of their log abundances.
+
+        Shares tell abundances but for a common factor of each row, so the covariance of log abundances is
+        known but for what all pairs share. Of all that fit the shares the *sparse gauge* is taken, in which
+        most pairs are as little associated as can be: independent categories have associations of 0, whatever
+        their sizes and variances. It is relative to that: where half of the categories share one cause, the
+        sign is not known. Intervals of strong associations in few rows are shrunk towards 0: read them as
+        "is there something" rather than "how strong".
+
+        It needs ``link="softmax"`` and at least 5 categories.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the central interval.
+        n_draws : int
+            Posterior draws to use, of all chains together.
+
+        Returns
+        -------
+        Association
+            `mean`, `lower`, `upper`, `nonzero` and `rhat` are data frames (K, K); `table()` names the pairs
+            that are known to be associated, the strongest first.
+        """
+        check_is_fitted(self)
+        check_level(level)
+        check_integer("n_draws", n_draws, at_least=1)
+        association.need_softmax(self)
+        return association.of(self.posterior_, pd.Index(self.categories_), level, n_draws)
+
     def summary(self, *, level=0.9, n_draws=100):
         """Return a table of the categories, the largest first.
 
         `share` is the average over rows of the fitted law, between `lower` and `upper`; `spread` is the
-        standard deviation of the share from row to row, between `spread lower` and `spread upper`.
+        standard deviation of the share from row to row, between `spread lower` and `spread upper`. Behind
+        a softmax of 5 categories or more, `goes with` has the names of those that a category is known to be
+        associated with, the strongest first, with the sign.
 
         Parameters
         ----------
@@ -276,7 +320,11 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         )
         share.columns = ["share", "lower", "upper"]
         spread.columns = ["spread", "spread lower", "spread upper"]
-        return share.join(spread).sort_values("share", ascending=False)
+        table = share.join(spread).sort_values("share", ascending=False)
+        if self.link == "softmax" and len(names) >= LEAST_CATEGORIES:
+            found = association.of(self.posterior_, names, level, max(n_draws, 100))
+            table["goes with"] = found.partners().reindex(table.index)
+        return table
 
     def _weights(self, log_weights):
         """Normalise within each draw of the parameters: a row must not choose among them.
@@ -288,7 +336,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         return weights.reshape(log_weights.shape)
 
     def _parameters(self, n_draws):
-        kind = self.model_.parameter_type
+        kind = self.model_.population_type
         return [kind(*drawn) for drawn in self.posterior_.spread(kind._fields, n_draws)]
 
     def _over_draws(self, n_draws, level, function):
@@ -301,19 +349,10 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
                 [function(self.model_.log_population(p)) for p in self._parameters(n_draws)]
             )
 
-    def _model(self, counts):
-        weights = np.asarray(counts.sum(axis=0)).ravel()
-        names = getattr(self, "feature_names_in_", None)
-        decomposition = decompose(
-            self.decomposition, n_categories=counts.shape[1], weights=weights, names=names
-        )
-        prior = self.prior
-        if prior is None:
-            prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
-        return CorrelatedCounts(check_prior(prior, counts.shape[1] - 1), decomposition)
-
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
+        if self.link == "softmax":
+            return {"category": names, "category_too": names}
         sticks = stick_names(model.decomposition, names)
         return {"category": names, "stick": sticks, "stick_too": sticks}
 
@@ -326,7 +365,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         """Map work(shard, psi, log_weights) over blocks of rows; return the list of results."""
         check_integer("n_draws", n_draws, at_least=_POINTS)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
-            priors = [self.model_.prepare(p) for p in self._parameters(n_draws // _POINTS)]
+            priors = [self.model_.population(*p) for p in self._parameters(n_draws // _POINTS)]
             shards = self.model_.shards(counts, size=_ROWS_AT_ONCE)
             return list(
                 execution.map(

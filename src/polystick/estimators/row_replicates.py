@@ -32,7 +32,6 @@ class RowReplicates:
     _check: Any
     _seen_rows: Any
     categories_: Any
-    decomposition_: Any
     model_: Any
     n_jobs: Any
     posterior_: Any
@@ -62,7 +61,7 @@ class RowReplicates:
         check_integer("n_draws", n_draws, at_least=1)
         given = totals_of(counts) if totals is None else check_totals(totals, counts.shape[0])
         seed = self.seed_ if random_state is None else check_seed(random_state)
-        names = self.model_.parameter_type._fields
+        names = self.model_.population_type._fields
         states = self.posterior_.states(names, self.posterior_.even_draws(names, n_draws))
         return self._replicates(counts, given, seed, states)
 
@@ -112,7 +111,7 @@ class RowReplicates:
         return assembled(self.posterior_, self._groups(X, asked), asked)
 
     def _groups(self, X, asked):
-        names = self.model_.parameter_type._fields
+        names = self.model_.population_type._fields
         if X is None:
             return Groups(names, _DRAWS, None, "row", {}, None, "row", None, None)
         counts, labels = self._check(X), labels_of(X)
@@ -147,20 +146,21 @@ class RowReplicates:
 
     def _replicates(self, counts, totals, seed, states):
         """Return counts (S, n, K), the psi of each row picked from candidates by weight."""
-        k = self.model_.n_sticks
-        check_room(len(states), counts.shape[0], k + 1)
+        k = self.model_.n_dims
+        check_room(len(states), counts.shape[0], len(self.categories_))
 
         def work(shard, priors, number):
             rows = shard.rows.astype(int)
             rng = generator(seed, 0, int(rows[0]), number)
-            noise = rng.standard_normal((len(rows), len(priors) * _CANDIDATES, k))
+            size = len(rows), len(priors) * _CANDIDATES, self.model_.n_noise
+            noise = rng.standard_normal(size)
             psi, log_weights = self.model_.propose_rows(priors, shard, _CANDIDATES, noise)
             shape = len(rows), len(priors), _CANDIDATES
             edges = np.cumsum(scores.softmax(log_weights.reshape(shape), axis=2), axis=2)
             below = edges[..., :-1] < edges[..., -1:] * rng.random((*shape[:2], 1))
             place = below.sum(axis=2)[..., None, None]
             picked = np.take_along_axis(psi.reshape(*shape, k), place, axis=2)[:, :, 0]
-            pi = np.moveaxis(self.decomposition_.probabilities(picked), 1, 0)
+            pi = np.moveaxis(self.model_.probabilities(picked), 1, 0)
             return np.stack([drawn_counts(each, totals[rows], rng) for each in pi])
 
         return self._over_states(counts, states, work)
@@ -168,8 +168,7 @@ class RowReplicates:
     def _over_states(self, counts, states, work):
         """Return work(shard, priors, number of the first) of all rows and states, (S, n, ...)."""
         with execution_for(self.n_jobs) as execution, one_blas_thread():
-            kind = self.model_.parameter_type
-            priors = [self.model_.prepare(kind(**state)) for state in states]
+            priors = [self.model_.population(**state) for state in states]
             starts = range(0, len(priors), _AT_ONCE)
             shards = self.model_.shards(counts, size=2 * _AT_ONCE)
             tasks = [(shard, start) for shard in shards for start in starts]
@@ -186,7 +185,7 @@ class RowReplicates:
         """Return probabilities (n_rows, K)."""
         nothing = np.zeros(n_rows, dtype=np.int64)
         _, rows, _ = self.model_.simulate(nothing, generator(seed, 1, number))
-        return self.decomposition_.probabilities(rows.psi)
+        return self.model_.probabilities(rows.psi)
 
     def _prior_counts(self, totals, seed, n_draws):
         check_room(n_draws, len(totals), len(self.categories_))

@@ -154,7 +154,13 @@ class CorrelatedCounts:
         blocks = [weak_sticks.Block(s.rows, *s.splits, s.lopsided) for s in shards]
         psi = [part.psi for part in rows]
         normal, psi = weak_sticks.redraw(
-            self.prior.given(parameters), self.prepare(parameters), blocks, psi, sticks, key, ordered_map
+            self.prior.given(parameters),
+            self.prepare(parameters),
+            blocks,
+            psi,
+            sticks,
+            key,
+            ordered_map,
         )
         moved = {"mean": normal.mean, "cov": normal.cov, "precision": normal.precision}
         return parameters._replace(**moved), [Rows(part) for part in psi]
