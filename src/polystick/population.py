@@ -28,6 +28,7 @@ from scipy.linalg import lapack
 from scipy.special import digamma, gammaincc, gammainccinv, gammaln
 
 from polystick.conjugate import NormalInverseWishart
+from polystick.kernels import factor_moves
 
 __all__ = ["LearnedScale", "SparseFactors"]
 
@@ -281,6 +282,7 @@ class SparseFactors:
         (k, h), p = self.shape, parameters
         about = _about(p.mean, n, total, outer)
         gram, cross = _factor_sums(p, n, about, rng)
+        self._move_factors(p, gram, cross, rng)
         weights = self._redraw_regressions(p, gram, cross, rng)
         squares = np.diag(about)[1:] - 2.0 * np.sum(weights * cross.T, axis=1)
         squares += np.einsum("kh,hg,kg->k", weights, gram, weights)
@@ -297,6 +299,13 @@ class SparseFactors:
         overall_rate = _inverse_gamma(1.0, 1.0 / overall + self.sparsity**-2.0, rng)
         scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
         return self._assembled(p.mean + weights[:, 0], loadings, *scales)
+
+    def _move_factors(self, p, gram, cross, rng):
+        """Let factors lean on each other and on the mean, in place; weights follow when they are redrawn."""
+        weights, (centre, known) = self.weights(p)
+        weights[:, 0], centre[:, 0] = 0.0, self.centre - p.mean
+        key = rng.integers(2**64, dtype=np.uint64)
+        factor_moves.move_in_place(key, gram, cross, weights, centre, known)
 
     def _redraw_regressions(self, p, gram, cross, rng):
         """Draw (change of the mean, loadings) of each entry (K, 1 + H) given the factors' sums."""
