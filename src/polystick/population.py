@@ -2,11 +2,11 @@
 
 Like `NormalInverseWishart`, each has
 
-    draw(rng)                                      parameters from the law
-    start(rng)                                     parameters to start a chain from: apart, but not far out
-    redraw(parameters, n, total, outer, rng)       a Gibbs step given n rows, their sum and that of outer products
-    recentre(parameters, rng)                      the level that all entries of the mean share, which a softmax
-                                                   does not see, drawn given the rest
+    draw(rng)                                   parameters from the law
+    start(rng)                                  parameters to start a chain from: apart, but not far out
+    redraw(parameters, n, total, outer, rng)    a Gibbs step given n rows, sums of them and of outer products
+    recentre(parameters, rng)                   the level that all entries of the mean share, which a softmax
+                                                does not see, drawn given the rest
 
 and parameters that begin with mean, cov and precision. In the room n, K, H are rows, entries and factors.
 """
@@ -79,9 +79,9 @@ class ScaledParameters(NamedTuple):
 class LearnedScale:
     """An inverse Wishart law whose scales are learned (Huang and Wand 2013).
 
-    spread_k ~ InverseGamma(1/2, 1 / scale^2), cov given them InverseWishart(2 nu diag(1 / spread), nu + k - 1):
-    standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The mean is
-    N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
+    spread_k ~ InverseGamma(1/2, 1 / scale^2) and, given them, cov ~ InverseWishart(2 nu diag(1 / spread),
+    nu + k - 1): standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The
+    mean is N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class SparseFactors:
 
     def redraw(self, parameters, n, total, outer, rng):
         """Draw factors | rows; mean, loadings | factors, rows; noise | these; scales | loadings, noise."""
-        (k, h), p = self.shape, parameters
+        k, p = len(self.centre), parameters
         about = _about(p.mean, n, total, outer)
         gram, cross = _factor_sums(p, n, about, rng)
         weights = self._redraw_regressions(p, gram, cross, rng)

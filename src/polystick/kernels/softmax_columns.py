@@ -18,6 +18,7 @@ MOST_STEPS = 60  # of a slice: it shrinks to where it was
 MOST_OUT = 8  # first widths that a slice may have
 LOWEST, HIGHEST = math.log(1e-3), math.log(1e3)  # of the noise's standard deviation
 OF_SCALE, OF_DIRECTION = 0, 1  # kinds of slices
+SCALE_WIDTH = 1.0  # first width of a slice of the scale, in log sd
 WIDTH = 2.5  # of a slice, in standard deviations that the counts and the law would leave
 
 
@@ -85,7 +86,7 @@ def _width(told, along, least):
 
 @kernel(inline="always")
 def _see_category(k, counts, totals, psi, sums, case, told):
-    """Write counts of category k, the logarithm of what the others of its row sum to, and how much is told."""
+    """Write counts of category k, how much they tell, and the logarithm of what all others sum to."""
     exponential, reference, total, greatest = sums
     own, _, rest = case
     for i in range(psi.shape[0]):
@@ -146,8 +147,7 @@ def move_in_place(key, chosen, counts, totals, factors, scale, prior, weights, n
             for p in range(h):
                 base[i] += weights[k, p] * factors[i, p]
             along[i] = (psi[i, k] - base[i]) / math.exp(log_sd)
-        width = 1.0
-        t, s0, s1 = _draw_step(OF_SCALE, log_sd, scale, width, case, base, along, s0, s1)
+        t, s0, s1 = _draw_step(OF_SCALE, log_sd, scale, SCALE_WIDTH, case, base, along, s0, s1)
         log_sd += t
         noise[k] = math.exp(2.0 * log_sd)
         linear, bend = 0.0, 0.0
