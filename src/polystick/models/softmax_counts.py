@@ -89,7 +89,8 @@ class SoftmaxCounts:
         return [self._shard(counts[i : i + size], i) for i in starts]
 
     def _shard(self, counts, first):
-        dense = counts.toarray() if scipy.sparse.issparse(counts) else np.ascontiguousarray(counts)
+        dense = counts.toarray() if scipy.sparse.issparse(counts) else counts
+        dense = np.ascontiguousarray(dense, dtype=np.int64)  # what kernels are compiled for
         ids = np.arange(first, first + len(dense), dtype=np.uint64)
         return Shard(ids, dense, dense.sum(axis=1), log_coefficients(dense).sum())
 
