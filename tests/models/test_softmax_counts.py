@@ -78,10 +78,11 @@ def law_of(model, totals):
 
 LAWS = {
     "wishart": law_of(WISHART, TOTALS),
-    "learned": law_of(LEARNED, TOTALS),
     "factors": law_of(FACTORS, TOTALS),
 }
+# where new counts hardly move the state, or the law's tails are so heavy that a chain is long far out
 STRONG = {
+    "learned, few counts": law_of(LEARNED, TOTALS),
     "heavy wishart": law_of(HEAVY, LARGE),
     "learned": law_of(LEARNED, LARGE),
     "factors": law_of(FACTORS, LARGE),
@@ -113,7 +114,7 @@ def together_only(model, everything, i, rng):
     return parameters, rows, counts
 
 
-N_SWEEPS = {"wishart": 2500, "learned": 3000, "factors": 2500}
+N_SWEEPS = {"wishart": 2500, "factors": 2500}
 
 
 @needs_jit
@@ -131,7 +132,7 @@ MOVES = [(name, move) for name in STRONG for move in (sweep_only, rows_only)]
 @needs_jit
 @pytest.mark.parametrize("n_starts", [400, pytest.param(6000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "move"), [*MOVES, ("factors", together_only)])
-def test_moves_keep_the_law_where_totals_are_large(name, move, n_starts, rng):
+def test_moves_keep_the_law_from_starts_that_have_it(name, move, n_starts, rng):
     law, model = STRONG[name]
     z = law.drift_z(partial(move, model), n_starts, 4, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
@@ -229,8 +230,6 @@ def wrong_law(kind, model):
 WRONG = [
     ("wishart", SureOfOne(WISHART.law)),
     ("wishart", SharedNoise(WISHART.law)),
-    ("learned", wrong_law(WrongShape, LEARNED)),
-    ("learned", TwiceCounted(LEARNED.law)),
     ("factors", wrong_law(WrongNoise, FACTORS)),
     ("factors", WrongColumns(FACTORS.law)),
     ("factors", OldLevels(FACTORS.law)),
@@ -251,16 +250,17 @@ def test_geweke_rejects_a_sabotaged_sweep(name, wrong, rng):
 
 @needs_jit
 @pytest.mark.parametrize(
-    ("name", "wrong", "move"),
+    ("name", "wrong", "move", "n_starts"),
     [
-        ("heavy wishart", SureOfOne(HEAVY.law), rows_only),
-        ("learned", TwiceCounted(LEARNED.law), sweep_only),
-        ("factors", WrongColumns(FACTORS.law), together_only),
-        ("factors", TwiceCounted(FACTORS.law), sweep_only),
+        ("heavy wishart", SureOfOne(HEAVY.law), rows_only, 400),
+        ("learned", TwiceCounted(LEARNED.law), sweep_only, 400),
+        ("learned, few counts", wrong_law(WrongShape, LEARNED), sweep_only, 1200),
+        ("factors", WrongColumns(FACTORS.law), together_only, 400),
+        ("factors", TwiceCounted(FACTORS.law), sweep_only, 400),
     ],
 )
-def test_a_sabotaged_move_loses_the_law(name, wrong, move, rng):
-    z = STRONG[name][0].drift_z(partial(move, wrong), 600, 4, rng)
+def test_a_sabotaged_move_loses_the_law(name, wrong, move, n_starts, rng):
+    z = STRONG[name][0].drift_z(partial(move, wrong), n_starts, 4, rng)
     assert np.abs(z).max() > MAX_Z, np.abs(z).max()
 
 

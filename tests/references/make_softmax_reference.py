@@ -35,7 +35,7 @@ def simulate(seed=20150620):
 
 
 def model(counts, coefficient):
-    """Sample scales, a root of the precision in their units, the mean, and contrasts about what counts say."""
+    """Sample scales, the precision's root in their units, the mean, and contrasts about what counts say."""
     n, k = counts.shape
     half, everywhere = LAW["scale"] ** -2.0, dist.constraints.real_matrix
     spread = numpyro.sample("spread", dist.InverseGamma(0.5, half).expand([k]).to_event(1))
