@@ -2,19 +2,19 @@
 
 Like `NormalInverseWishart`, each has
 
-    draw(rng)                                      parameters from the law
-    start(rng)                                     parameters to start a chain from: apart, but not far out
-    redraw(parameters, n, total, outer, rng)       a Gibbs step given n rows, their sum and that of outer products
-    recentre(parameters, rng)                      the level that all entries of the mean share, which a softmax
-                                                   does not see, drawn given the rest
-    given(parameters)                              the conjugate law that mean and cov have given the other
-                                                   parameters, where there is one
+    draw(rng)                                   parameters from the law
+    start(rng)                                  parameters to start a chain from: apart, but not far out
+    redraw(parameters, n, total, outer, rng)    a Gibbs step given n rows, sums of them and of outer products
+    recentre(parameters, rng)                   the level that all entries of the mean share, which a softmax
+                                                does not see, drawn given the rest
+    given(parameters)                           the conjugate law that mean and cov have given the other
+                                                parameters, where there is one
 
 and parameters that begin with mean, cov and precision; for mean field, where there is one,
 
-    initial_factor()                               of all parameters
-    updated(factor, n, total, outer)               the best one given the rows' expected sums
-    divergence(factor)                             KL(factor || law)
+    initial_factor()                            of all parameters
+    updated(factor, n, total, outer)            the best one given the rows' expected sums
+    divergence(factor)                          KL(factor || law)
 
 where factor.normal is that of mean and cov. In the room n, K, H are rows, entries and factors.
 """
@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import digamma, gammaincc, gammainccinv, gammaln
+from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.kernels import factor_moves
@@ -55,12 +55,23 @@ def _inverse(a):
 
 def _inverse_gamma_within(ends, shape, rate, rng):
     """Draw an inverse gamma for each rate, given that it lies between two ends."""
-    low, high = (np.divide(rate, end) if end else np.inf for end in ends)
-    if shape == 1.0 and not ends[0]:
-        return rate / (high + rng.standard_exponential(np.shape(rate)))
-    above, below = gammaincc(shape, high), gammaincc(shape, low)
-    u = below + (above - below) * rng.random(np.shape(rate))
-    return np.clip(rate / gammainccinv(shape, u), *ends)
+    high, low = (np.divide(rate, end) if end else np.full(np.shape(rate), np.inf) for end in ends)
+    return np.clip(rate / _gamma_within(low, high, shape, rng), *ends)
+
+
+def _gamma_within(low, high, shape, rng):
+    """Draw standard gammas between two ends, by whichever tail tells them apart."""
+    if shape == 1.0 and np.isinf(high).all():
+        return low + rng.standard_exponential(np.shape(low))
+    u, is_right = rng.random(np.shape(low)), low > shape
+    with np.errstate(divide="ignore", over="ignore"):
+        left = gammainc(shape, low) + u * (gammainc(shape, high) - gammainc(shape, low))
+        right = gammaincc(shape, high) + u * (gammaincc(shape, low) - gammaincc(shape, high))
+        drawn = np.where(is_right, gammainccinv(shape, right), gammaincinv(shape, left))
+        # where a tail is too small a number, it is exponential on the right, a power on the left
+        far = np.where(is_right, low - np.log(1.0 - u), high * u ** (1.0 / shape))
+    is_told = np.where(is_right, gammaincc(shape, low), gammainc(shape, high)) > TINY
+    return np.clip(np.where(is_told, drawn, far), low, high)
 
 
 class ScaledParameters(NamedTuple):
@@ -77,9 +88,9 @@ class ScaledParameters(NamedTuple):
 class LearnedScale:
     """An inverse Wishart law whose scales are learned (Huang and Wand 2013).
 
-    spread_k ~ InverseGamma(1/2, 1 / scale^2), cov given them InverseWishart(2 nu diag(1 / spread), nu + k - 1):
-    standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The mean is
-    N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
+    spread_k ~ InverseGamma(1/2, 1 / scale^2) and, given them, cov ~ InverseWishart(2 nu diag(1 / spread),
+    nu + k - 1): standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The
+    mean is N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
 
     Parameters
     ----------
@@ -279,7 +290,7 @@ class SparseFactors:
 
     def redraw(self, parameters, n, total, outer, rng):
         """Draw factors | rows; mean, loadings | factors, rows; noise | these; scales | loadings, noise."""
-        (k, h), p = self.shape, parameters
+        k, p = len(self.centre), parameters
         about = _about(p.mean, n, total, outer)
         gram, cross = _factor_sums(p, n, about, rng)
         self._move_factors(p, gram, cross, rng)

@@ -15,12 +15,14 @@ import numpy as np
 
 from polystick.kernels import kernel, linalg, log_concave, streams
 
-SMALL_REST = 1e-6  # of the sum: below, the difference of two sums would not tell the rest
+SMALL_REST = (
+    1e-6  # of the greatest sum since all were added: below, a difference would not tell the rest
+)
 FAR = 300.0  # from the reference level, beyond which exponentials are formed about a new one
 
 
-@kernel(inline="always")
-def _exponentials(psi, e):
+@kernel
+def exponentials(psi, e):
     """Write exp(psi - largest) into e; return the largest and the sum."""
     reference = psi[0]
     for j in range(psi.shape[0]):
@@ -33,7 +35,7 @@ def _exponentials(psi, e):
 
 
 @kernel
-def _log_rest(psi, t):
+def log_rest(psi, t):
     """Return the logarithm of the sum of e^psi of all but one."""
     reference = -math.inf
     for j in range(psi.shape[0]):
@@ -79,31 +81,29 @@ def redraw_rows_in_place(key, rows, counts, totals, mean, precision, psi):
         for j in range(k):
             row[j] += level
         linalg.add_multiple_in_place(pull, level, weight)
-        reference, total = _exponentials(row, e)
+        reference, total = exponentials(row, e)
+        greatest = total
         for t in range(k):
-            own = precision[t, t]
-            given = row[t] - pull[t] / own
+            own, rest = precision[t, t], total - e[t]
+            given, is_small = row[t] - pull[t] / own, rest < SMALL_REST * greatest
             if n == 0.0:
                 x, s0, s1 = streams.normal(s0, s1)
                 x = given + x / math.sqrt(own)
             else:
-                rest = total - e[t]
-                if rest < SMALL_REST * total:
-                    about = _log_rest(row, t)
-                else:
-                    about = reference + math.log(rest)
+                about = log_rest(row, t) if is_small else reference + math.log(rest)
                 y = float(counts[i, t])
                 x, s0, s1 = log_concave.draw(y, n, given - about, own, row[t] - about, s0, s1)
                 x += about
             linalg.add_multiple_in_place(pull, x - row[t], precision[t])
             row[t] = x
-            if x - reference > FAR:
-                reference, total = _exponentials(row, e)
+            if is_small or x - reference > FAR:
+                reference, total = exponentials(row, e)
+                greatest = total
             else:
-                total -= e[t]
                 e[t] = math.exp(x - reference)
-                total += e[t]
-        reference, total = _exponentials(row, e)
+                total = rest + e[t]
+                greatest = max(greatest, total)
+        reference, total = exponentials(row, e)
         value -= n * (reference + math.log(total))
         for j in range(k):
             value += counts[i, j] * row[j]

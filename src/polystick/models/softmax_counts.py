@@ -89,7 +89,8 @@ class SoftmaxCounts:
         return [self._shard(counts[i : i + size], i) for i in starts]
 
     def _shard(self, counts, first):
-        dense = counts.toarray() if scipy.sparse.issparse(counts) else np.ascontiguousarray(counts)
+        dense = counts.toarray() if scipy.sparse.issparse(counts) else counts
+        dense = np.ascontiguousarray(dense, dtype=np.int64)  # what kernels are compiled for
         ids = np.arange(first, first + len(dense), dtype=np.uint64)
         return Shard(ids, dense, dense.sum(axis=1), log_coefficients(dense).sum())
 
@@ -150,7 +151,7 @@ class SoftmaxCounts:
         return moved, [Rows(part) for part in np.split(psi, ends)]
 
     def draw_rows(self, prior, shard, rows, key):
-        """psi of each row: its level, then category by category | the others of its row, x."""
+        """Each psi: the level of its row, then category by category | the others of its row, x."""
         psi = rows.psi.copy()
         value = softmax_rows.redraw_rows_in_place(
             key.at("psi"),
@@ -233,7 +234,7 @@ class Laplace(NamedTuple):
 
 
 def _laplace(prior, shard, psi):
-    """Expand the log likelihood about psi: its curvature diag(n p) - n p p' is a potential but for one rank."""
+    """Expand the log likelihood about psi: diag(n p) - n p p', a potential but for one rank."""
     p, n = softmax(psi, axis=1), shard.totals[:, None].astype(np.float64)
     omega = n * p
     kappa = shard.counts - omega + omega * (psi - np.sum(p * psi, axis=1, keepdims=True))
