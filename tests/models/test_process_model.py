@@ -42,6 +42,13 @@ def noisy_model(solver, learn=EVERYTHING, noise=0.6, **more):
     return process(kernel + OwnNoise(noise, (0.05, 10.0)), LINE, solver, learn, **more)
 
 
+def tied_model(learn=EVERYTHING, **more):
+    """Two length scales that belong together."""
+    kernel = Matern([1.2, 0.8], (0.1, 20.0), nu=1.5) + OwnNoise(0.6, (0.05, 10.0))
+    correlation = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    return process(kernel, GRID, "dense", learn, prior_correlation=correlation, **more)
+
+
 def grid_model(solver, learn=EVERYTHING, **more):
     time, place = Matern(2.0, (0.1, 20.0), nu=2.5), RBF(1.0, "fixed")
     kernel = ConstantKernel(1.5, (0.1, 20.0)) * Separable(
@@ -63,6 +70,7 @@ MODELS = {
     "unstructured": lambda: line_model("unstructured"),
     "markov": lambda: line_model("markov"),
     "separable": lambda: grid_model("separable"),
+    "tied": lambda: tied_model(("kernel",)),
     "noisy dense": lambda: noisy_model("dense"),
     "noisy markov": lambda: noisy_model("markov"),
     "noisy fixed": lambda: noisy_model("markov", ("level",), noise=4.0),
@@ -185,6 +193,17 @@ class _Greedy(Noisy):
         return potential
 
 
+@dataclass(frozen=True)
+class LooseTie(ProcessCounts):
+    """Sabotage: theta is drawn as if its parameters had nothing to do with each other."""
+
+    def log_prior(self, theta):
+        return replace(self, prior_correlation=None)._plain(theta)
+
+    def _plain(self, theta):
+        return super().log_prior(theta)
+
+
 def sabotaged(model, twin):
     return twin(**{field.name: getattr(model, field.name) for field in fields(model)})
 
@@ -195,6 +214,13 @@ def test_a_wrong_sweep_is_caught(twin, rng):
     name = "dense" if twin is FlatKernel else "fixed"
     wrong = sabotaged(MODELS[name](), twin)
     assert law_of(name).worst_z(partial(sweep, wrong), 1500, rng) > MAX_Z
+
+
+@pytest.mark.slow
+@needs_jit
+def test_a_loose_tie_is_caught(rng):
+    wrong = sabotaged(MODELS["tied"](), LooseTie)
+    assert law_of("tied").worst_z(partial(sweep, wrong), 1500, rng) > MAX_Z
 
 
 @needs_jit
@@ -252,6 +278,18 @@ def test_slices_keep_a_known_law(rng):
     z = z_scores(np.array(draws), np.array([mean, 0.6 * mean]))
     assert np.abs(z).max() < MAX_Z
     assert np.max(draws, axis=0)[0] < 0.5
+
+
+def test_the_prior_of_tied_parameters(rng):
+    model = tied_model()
+    cov = 0.25 * model.prior_correlation
+    points = [model._simulate_theta(rng) for _ in range(400)]
+    truth = stats.multivariate_normal(model.family.theta0, cov)
+    found = np.array([model.log_prior(theta) for theta in points])
+    np.testing.assert_allclose(found - found[0], truth.logpdf(points) - truth.logpdf(points[0]))
+    white = (points - model.family.theta0) @ np.linalg.inv(np.linalg.cholesky(cov)).T
+    assert stats.kstest(white.ravel(), "norm").pvalue > 1e-5
+    assert model.log_prior(model.family.theta0 + 10.0) == -np.inf
 
 
 def test_empty_inputs_follow_the_prior_and_cost_no_counts(rng):
