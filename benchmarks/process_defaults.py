@@ -162,7 +162,12 @@ LEARNED = []
 
 def _log(model):
     theta = model.posterior_["theta"]
-    LEARNED.append((np.exp(theta.mean(axis=(0, 1))).round(3), np.exp(np.ptp(theta.mean(axis=1), axis=0)).round(2)))
+    LEARNED.append(
+        (
+            np.exp(theta.mean(axis=(0, 1))).round(3),
+            np.exp(np.ptp(theta.mean(axis=1), axis=0)).round(2),
+        )
+    )
 
 
 PEERS = {"mean": mean, "3 neighbours": neighbours, "plain GP": plain, "plain GPs": plain_each}
@@ -203,7 +208,9 @@ KERNELS = {
 
 def lost(share, predicted):
     """Return the nats per count (n,) that a prediction loses to the shares."""
-    return np.where(share > 0, share * np.log(np.where(share > 0, share, 1.0) / predicted), 0.0).sum(axis=1)
+    return np.where(
+        share > 0, share * np.log(np.where(share > 0, share, 1.0) / predicted), 0.0
+    ).sum(axis=1)
 
 
 def run(cases, predictors, n_seeds):

@@ -88,7 +88,7 @@ def test_prediction(what):
 
 def test_prediction_given_the_values():
     ours, twin = predictors()
-    noisy, dense = solvers()
+    noisy, _ = solvers()
     white = RNG.normal(size=(2, noisy.n_white))
     mean, left = ours.given(white)
     f = noisy.unwhiten(white)

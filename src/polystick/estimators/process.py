@@ -285,8 +285,14 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         if "kernel" in learn:
             check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
-        prior = {"prior_sd": float(self.prior_sd), "prior_correlation": correlation}
-        return ProcessCounts(family, decomposition, level, learn, **prior)
+        return ProcessCounts(
+            family,
+            decomposition,
+            level,
+            learn,
+            float(self.prior_sd),
+            prior_correlation=correlation,
+        )
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]

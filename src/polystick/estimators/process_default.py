@@ -13,7 +13,9 @@ from polystick.covariances import OwnNoise
 
 __all__ = ["default_correlation", "default_kernel", "smooth_kernel"]
 
-ONE_UNIT = 4.0  # the most that standard deviations of columns in one unit differ by: a map may be a strip
+ONE_UNIT = (
+    4.0  # the most that standard deviations of columns in one unit differ by: a map may be a strip
+)
 TOGETHER = 0.9  # correlation of the logarithms of their length scales: ratios vary by 1.6, not by 4
 NOISE = 0.1  # variance of logits: 0.3 is one standard deviation
 
