@@ -206,7 +206,8 @@ class MarkovFamily(_Family):
             raise ValueError(
                 "solver='markov' needs a kernel of one column, Matern(nu=0.5, 1.5 or 2.5) or a constant "
                 f"times it, with or without OwnNoise(...); got {self.kernel!r} for "
-                f"{self.inputs.shape[1]} columns; say which column is time with OnColumns(kernel, column), or try solver='auto'"
+                f"{self.inputs.shape[1]} columns; say which column is time with "
+                "OnColumns(kernel, column), or try solver='auto'"
             )
         if not _takes_noise(self._series(self.kernel), self.inputs):
             raise ValueError(
