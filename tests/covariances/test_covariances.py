@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from polystick.covariances import OnColumns, Separable, unit_sphere
+from polystick.covariances import OnColumns, OwnNoise, Separable, unit_sphere
 
 X = np.random.default_rng(0).normal(size=(8, 4))
 Y = np.random.default_rng(1).normal(size=(5, 4))
@@ -24,6 +24,9 @@ KERNELS = {
     "one column": lambda: OnColumns(Matern(0.7, nu=1.5), 2),
     "some columns": lambda: OnColumns(RBF([0.5, 1.5]), [3, 0]),
     "a sum": lambda: OnColumns(2.0 * Matern(0.7, nu=2.5) + WhiteKernel(0.1), (1,)),
+    "own noise": lambda: RBF(0.5) + OwnNoise(0.3),
+    "own noise of a column": lambda: OnColumns(Matern(0.7) * OwnNoise(0.3), (1,)),
+    "own noise, fixed": lambda: OwnNoise(0.3, "fixed") * RBF(0.5),
     "of itself": lambda: OnColumns(OnColumns(RBF(0.3), 1), [0, 3]),
     "not stationary": lambda: OnColumns(DotProduct(0.4), [1, 2]),
     "partly fixed": lambda: OnColumns(ConstantKernel(3.0, "fixed") * RBF(0.6, (0.1, 9.0)), 0),

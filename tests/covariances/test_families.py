@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from polystick.augmentation import Potential
-from polystick.covariances import OnColumns, Separable, families, unit_sphere
+from polystick.covariances import OnColumns, OwnNoise, Separable, families, unit_sphere
 from polystick.covariances.families import choose_family
 from polystick.gaussians.process import Dense
 from polystick.inference.checkpoint import fingerprint
@@ -54,6 +54,12 @@ CHOICES = [
     (OnColumns(Matern(nu=1.5), [0, 1]), many(301, 2), "dense"),
     (Matern(nu=3.5), many(301), "dense"),
     (Matern(nu=1.5) + WhiteKernel(), many(301), "dense"),
+    (2.0 * Matern(nu=1.5) + OwnNoise(), many(301), "markov"),
+    (OwnNoise() + OnColumns(Matern(nu=1.5), 1), many(301, 2), "markov"),
+    (2.0 * (Matern(nu=1.5) + OwnNoise()), many(301), "dense"),
+    (OnColumns(Matern(nu=1.5) + OwnNoise(), 1), many(301, 2), "dense"),
+    (Matern(nu=1.5) + OwnNoise(), np.repeat(many(160), 2, axis=0), "dense"),
+    (Separable(OnColumns(RBF() + OwnNoise(), 0), PLACE), grid(11, 10), "separable"),
     (Matern(nu=1.5) * RBF(), many(301), "dense"),
     (SEPARABLE, grid(10, 10), "dense"),
     (SEPARABLE, grid(11, 10), "separable"),
@@ -86,6 +92,12 @@ FORCED = {
     "separable, one factor": (OnColumns(RBF(2.0), 0), TIMES),
     "markov": (SERIES, TIMES),
     "markov, one column": (OnColumns(SERIES, 1), np.hstack([many(40), TIMES[::-1]])),
+    "unstructured, own noise": (SEPARABLE + OwnNoise(0.3), HOLES),
+    "markov, own noise": (SERIES + OwnNoise(0.3), TIMES),
+    "markov, own noise first": (
+        OwnNoise(0.4) + OnColumns(SERIES, 1),
+        np.hstack([many(40), np.repeat(TIMES[:20], 2, axis=0)]),
+    ),
 }
 
 
@@ -169,6 +181,14 @@ def test_white_noise_is_new_at_new_inputs():
     predictor = family.predictor(family.theta0, TIMES[:3])
     _, left = predictor.given(np.zeros((1, len(TIMES))))
     assert np.all(left > 0.5)
+
+
+def test_own_noise_stays_with_its_input():
+    family = choose_family(RBF() + OwnNoise(0.5), TIMES)
+    new = np.vstack([TIMES[:3], TIMES[:3] + 1e-6])
+    _, left = family.predictor(family.theta0, new).given(np.zeros((1, len(TIMES))))
+    assert np.all(left[:3] < 1e-7)
+    assert np.all(left[3:] > 0.5)
 
 
 # ---- parameters

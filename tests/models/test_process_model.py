@@ -12,9 +12,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from joint import Law, first_and_second, one_sweep, ranks, uniform_pvalues
 from polystick import augmentation
-from polystick.covariances import OnColumns, Separable
+from polystick.covariances import OnColumns, OwnNoise, Separable
 from polystick.covariances.families import choose_family
 from polystick.decomposition import Decomposition
+from polystick.gaussians.noisy import Noisy
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
@@ -34,6 +35,18 @@ EVERYTHING = ("kernel", "level", "scale")
 def line_model(solver, learn=EVERYTHING, **more):
     kernel = ConstantKernel(1.5, (0.1, 20.0)) * Matern(1.2, (0.1, 20.0), nu=1.5)
     return process(kernel, LINE, solver, learn, **more)
+
+
+def noisy_model(solver, learn=EVERYTHING, noise=0.6, **more):
+    kernel = ConstantKernel(1.5, (0.1, 20.0)) * Matern(1.2, (0.1, 20.0), nu=1.5)
+    return process(kernel + OwnNoise(noise, (0.05, 10.0)), LINE, solver, learn, **more)
+
+
+def tied_model(learn=EVERYTHING, **more):
+    """Two length scales that belong together."""
+    kernel = Matern([1.2, 0.8], (0.1, 20.0), nu=1.5) + OwnNoise(0.6, (0.05, 10.0))
+    correlation = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    return process(kernel, GRID, "dense", learn, prior_correlation=correlation, **more)
 
 
 def grid_model(solver, learn=EVERYTHING, **more):
@@ -57,6 +70,10 @@ MODELS = {
     "unstructured": lambda: line_model("unstructured"),
     "markov": lambda: line_model("markov"),
     "separable": lambda: grid_model("separable"),
+    "tied": lambda: tied_model(("kernel",)),
+    "noisy dense": lambda: noisy_model("dense"),
+    "noisy markov": lambda: noisy_model("markov"),
+    "noisy fixed": lambda: noisy_model("markov", ("level",), noise=4.0),
     "fixed": lambda: line_model("dense", ("level", "scale")),  # whose sweeps are cheap
 }
 
@@ -94,7 +111,7 @@ def law_of(name):
 @needs_jit
 @pytest.mark.parametrize("name", MODELS)
 def test_sweep_keeps_the_law(name, rng):
-    n_iter = 1200 if name in ("dense", "fixed") else 400
+    n_iter = 1200 if name in ("dense", "fixed", "noisy fixed") else 400
     assert np.abs(law_of(name).z(partial(sweep, MODELS[name]()), n_iter, rng)).max() < MAX_Z
 
 
@@ -148,6 +165,45 @@ class TimidLevels(ProcessCounts):
         return [16.0 * part for part in super().level_regression(*given)]
 
 
+@dataclass(frozen=True)
+class DeafNoise(ProcessCounts):
+    """Sabotage: noise of an input's own hears nothing of what was counted there."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        solver = _Deaf(prior.solver.smooth, prior.solver.variance)
+        return super().draw_rows(prior._replace(solver=solver), shard, rows, key)
+
+
+class _Deaf(Noisy):
+    def white_noise(self, potential, g, rest):
+        return rest
+
+
+@dataclass(frozen=True)
+class SmoothTakesAll(ProcessCounts):
+    """Sabotage: the smooth part is drawn as if there were no noise beside it."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        solver = _Greedy(prior.solver.smooth, prior.solver.variance)
+        return super().draw_rows(prior._replace(solver=solver), shard, rows, key)
+
+
+class _Greedy(Noisy):
+    def of_smooth(self, potential):
+        return potential
+
+
+@dataclass(frozen=True)
+class LooseTie(ProcessCounts):
+    """Sabotage: theta is drawn as if its parameters had nothing to do with each other."""
+
+    def log_prior(self, theta):
+        return replace(self, prior_correlation=None)._plain(theta)
+
+    def _plain(self, theta):
+        return super().log_prior(theta)
+
+
 def sabotaged(model, twin):
     return twin(**{field.name: getattr(model, field.name) for field in fields(model)})
 
@@ -158,6 +214,20 @@ def test_a_wrong_sweep_is_caught(twin, rng):
     name = "dense" if twin is FlatKernel else "fixed"
     wrong = sabotaged(MODELS[name](), twin)
     assert law_of(name).worst_z(partial(sweep, wrong), 1500, rng) > MAX_Z
+
+
+@pytest.mark.slow
+@needs_jit
+def test_a_loose_tie_is_caught(rng):
+    wrong = sabotaged(MODELS["tied"](), LooseTie)
+    assert law_of("tied").worst_z(partial(sweep, wrong), 1500, rng) > MAX_Z
+
+
+@needs_jit
+@pytest.mark.parametrize("twin", [DeafNoise, SmoothTakesAll])
+def test_wrong_noise_is_caught(twin, rng):
+    wrong = sabotaged(MODELS["noisy fixed"](), twin)
+    assert law_of("noisy fixed").worst_z(partial(sweep, wrong), 3000, rng) > MAX_Z
 
 
 def rank_pvalues(model, inferring, n_simulations, rng, n_draws=19):
@@ -210,6 +280,18 @@ def test_slices_keep_a_known_law(rng):
     assert np.max(draws, axis=0)[0] < 0.5
 
 
+def test_the_prior_of_tied_parameters(rng):
+    model = tied_model()
+    cov = 0.25 * model.prior_correlation
+    points = [model._simulate_theta(rng) for _ in range(400)]
+    truth = stats.multivariate_normal(model.family.theta0, cov)
+    found = np.array([model.log_prior(theta) for theta in points])
+    np.testing.assert_allclose(found - found[0], truth.logpdf(points) - truth.logpdf(points[0]))
+    white = (points - model.family.theta0) @ np.linalg.inv(np.linalg.cholesky(cov)).T
+    assert stats.kstest(white.ravel(), "norm").pvalue > 1e-5
+    assert model.log_prior(model.family.theta0 + 10.0) == -np.inf
+
+
 def test_empty_inputs_follow_the_prior_and_cost_no_counts(rng):
     model = line_model("dense", ())
     counts = np.zeros((len(LINE), 3), int)
@@ -237,12 +319,13 @@ def test_blocks_and_threads_do_not_change_the_bits(rng):
             np.testing.assert_array_equal(other[name], runs[0][name])
 
 
-def test_solvers_agree_on_the_posterior(rng):
+@pytest.mark.parametrize("build", [line_model, noisy_model])
+def test_solvers_agree_on_the_posterior(build, rng):
     """Without learning, all solvers sample one law: compare the means of psi."""
     counts = rng.multinomial(5 * TOTALS, [0.2, 0.3, 0.5])
     found = {}
     for name in ("dense", "unstructured", "markov"):
-        model = line_model(name, ())
+        model = build(name, ())
         gibbs = Gibbs(1500 if JIT else 150, 50, n_chains=2, keep=("psi",))
         found[name] = np.asarray(gibbs.run(model, model.shards(counts), seed=4)["psi"])
     expected = found.pop("dense").reshape(-1, 2 * len(LINE))
@@ -260,10 +343,13 @@ def bounds(posterior):
 
 
 @pytest.mark.parametrize("learn", [(), EVERYTHING], ids=["fixed", "learned"])
-@pytest.mark.parametrize("name", ["dense", "unstructured", "markov", "separable"])
+@pytest.mark.parametrize(
+    "name", ["dense", "unstructured", "markov", "separable", "noisy dense", "noisy markov"]
+)
 def test_the_bound_never_falls(name, learn, rng):
     build = grid_model if name == "separable" else line_model
-    model = build(name, learn)
+    build = noisy_model if name.startswith("noisy") else build
+    model = build(name.split()[-1], learn)
     counts = rng.multinomial(20 * TOTALS, [0.2, 0.3, 0.5])
     posterior = MeanField(1e-8, 400, n_draws=1).run(model, model.shards(counts), seed=1)
     bound = bounds(posterior)

@@ -32,7 +32,8 @@ class LogisticNormalGP(ProcessBaseline):
     Parameters
     ----------
     kernel : scikit-learn kernel or None
-        The covariance over inputs, which is fixed; None as in `MultinomialGP`. `RawGP` learns one.
+        The covariance over inputs, which is fixed; None as in `MultinomialGP`, without its noise. `RawGP`
+        learns one.
     mean : "empirical", "zero" or array of shape (K,)
         What the logits are far from all data: log overall frequencies (with one more count of each
         category), 0, or given for each category.
@@ -174,7 +175,7 @@ class RawGP(ProcessBaseline):
     Parameters
     ----------
     kernel : scikit-learn kernel or None
-        Where the climb to most evidence starts; None as in `MultinomialGP`.
+        Where the climb to most evidence starts; None as in `MultinomialGP`, without its noise.
     smoothing : float
         Added to each count.
     noise : float

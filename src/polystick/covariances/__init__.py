@@ -2,6 +2,7 @@
 
     OnColumns(kernel, columns)    a kernel of some columns of the inputs
     Separable(*kernels)           their product over columns of their own: on a grid a Kronecker product
+    OwnNoise(variance)            noise of each input's own, to be added
     unit_sphere(lat, long)        places as points in space, so that any kernel of distance is valid
 
 A kernel of great-circle distance need not be positive definite; one of the chord through the earth is, and
@@ -14,7 +15,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, Product
 
-__all__ = ["OnColumns", "Separable", "unit_sphere"]
+from polystick.covariances.own_noise import OwnNoise
+
+__all__ = ["OnColumns", "OwnNoise", "Separable", "unit_sphere"]
 
 
 def unit_sphere(latitude, longitude, radius=6371.0):

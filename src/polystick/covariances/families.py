@@ -23,8 +23,9 @@ from scipy.linalg import lapack
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
-from polystick.covariances.structure import Cells, as_factors, as_series, describe
+from polystick.covariances.structure import Cells, as_factors, as_series, describe, places_among
 from polystick.gaussians.markov import Markov
+from polystick.gaussians.noisy import Noisy
 from polystick.gaussians.process import Dense
 from polystick.gaussians.spectral import Grid, Spectral
 from polystick.validation import check_integer, check_positive
@@ -196,7 +197,7 @@ class SeparableFamily(_Family):
 
 
 class MarkovFamily(_Family):
-    """A Matérn kernel of time."""
+    """A Matérn kernel of time, which may have noise of each input's own."""
 
     solver_name: ClassVar[str] = "markov"
 
@@ -204,21 +205,32 @@ class MarkovFamily(_Family):
         if self._series(self.kernel) is None:
             raise ValueError(
                 "solver='markov' needs a kernel of one column, Matern(nu=0.5, 1.5 or 2.5) or a constant "
-                f"times it; got {self.kernel!r} for {self.inputs.shape[1]} columns; say which column is time "
-                "with OnColumns(kernel, column), or try solver='auto'"
+                f"times it, with or without OwnNoise(...); got {self.kernel!r} for "
+                f"{self.inputs.shape[1]} columns; say which column is time with "
+                "OnColumns(kernel, column), or try solver='auto'"
+            )
+        if not _takes_noise(self._series(self.kernel), self.inputs):
+            raise ValueError(
+                "solver='markov' needs inputs that differ if they have noise of their own; got "
+                f"{len(self.inputs)}, some of them equal; merge them, or try solver='auto'"
             )
 
     def _series(self, kernel):
         return as_series(kernel, self.inputs.shape[1])
 
     def _make(self, kernel):
-        variance, length, smoothness, column = self._series(kernel)
-        return Markov(self.inputs[:, column], variance, length, smoothness)
+        variance, length, smoothness, column, noise = self._series(kernel)
+        chain = Markov(self.inputs[:, column], variance, length, smoothness)
+        return Noisy(chain, noise) if noise > 0.0 else chain
 
     def predictor(self, theta, new_inputs):
         """Return the predictor for new inputs (M*, d)."""
-        column = self._series(self.kernel).column
-        return self.at(theta).predictor(np.asarray(new_inputs)[:, column])
+        solver, new_inputs = self.at(theta), np.asarray(new_inputs, dtype=np.float64)
+        times = new_inputs[:, self._series(self.kernel).column]
+        if isinstance(solver, Markov):
+            return solver.predictor(times)
+        places = places_among(self.inputs, new_inputs)
+        return solver.predictor(solver.smooth.predictor(times), places)
 
 
 FAMILIES = {
@@ -275,11 +287,17 @@ def check_start(family):
 
 def _suitable(kernel, inputs):
     n = len(inputs)
-    if n > SHORTEST_SERIES and as_series(kernel, inputs.shape[1]):
+    series = as_series(kernel, inputs.shape[1]) if n > SHORTEST_SERIES else None
+    if series and _takes_noise(series, inputs):
         return "markov"
     if n > SMALLEST_GRID and _on_grid(kernel, inputs):
         return "separable"
     return "dense" if n <= LARGEST_DENSE else "unstructured"
+
+
+def _takes_noise(series, inputs):
+    """Tell whether noise, if there is any, is one value for each input."""
+    return series.noise == 0.0 or len(np.unique(inputs, axis=0)) == len(inputs)
 
 
 def _on_grid(kernel, inputs):

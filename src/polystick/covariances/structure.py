@@ -5,20 +5,21 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product, WhiteKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, Product, Sum, WhiteKernel
 
-from polystick.covariances import OnColumns, Separable
+from polystick.covariances import OnColumns, OwnNoise, Separable
 
-__all__ = ["Cells", "Series", "as_factors", "as_series", "describe"]
+__all__ = ["Cells", "Series", "as_factors", "as_series", "describe", "places_among"]
 
 
 class Series(NamedTuple):
-    """A Matérn process of one column."""
+    """A Matérn process of one column, and noise of each input's own."""
 
     variance: float
     length: float
     smoothness: float
     column: int
+    noise: float = 0.0
 
 
 def _split_product(kernel):
@@ -34,12 +35,27 @@ def _split_product(kernel):
 
 def as_series(kernel, n_columns):
     """Return the `Series` that a kernel of n_columns is, or None."""
+    kernel, noise = _split_noise(kernel)
+    found = _as_smooth_series(kernel, n_columns)
+    return found and found._replace(noise=noise)
+
+
+def _split_noise(kernel):
+    """Return a kernel without the noise of each input's own that is added to it, and its variance."""
+    if type(kernel) is Sum:
+        for rest, noise in ((kernel.k1, kernel.k2), (kernel.k2, kernel.k1)):
+            if type(noise) is OwnNoise:
+                return rest, float(noise.variance)
+    return kernel, 0.0
+
+
+def _as_smooth_series(kernel, n_columns):
     constant, others = _split_product(kernel)
     if len(others) != 1:
         return None
     (factor,) = others
     if type(factor) is OnColumns:
-        inner = as_series(factor.kernel, len(factor.indices))
+        inner = _as_smooth_series(factor.kernel, len(factor.indices))
         return inner and inner._replace(
             variance=constant * inner.variance, column=int(factor.indices[inner.column])
         )
@@ -61,6 +77,15 @@ def as_factors(kernel):
     columns = np.concatenate([factor.indices for factor in factors])
     white = any(isinstance(part, WhiteKernel) for part in kernel.get_params().values())
     return None if white or len(np.unique(columns)) < len(columns) else (constant, factors)
+
+
+def places_among(inputs, new):
+    """Return where each of new (n, d) is among inputs (M, d), which differ; -1 if nowhere."""
+    rows = np.vstack([inputs, new])
+    values, ids = np.unique(rows, axis=0, return_inverse=True)
+    place = np.full(len(values), -1)
+    place[ids.reshape(-1)[: len(inputs)]] = np.arange(len(inputs))
+    return place[ids.reshape(-1)[len(inputs) :]]
 
 
 class Cells(NamedTuple):

@@ -9,7 +9,8 @@ from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
 from polystick.estimators.inputs import merge_inputs
 from polystick.estimators.multinomial import stick_names
-from polystick.estimators.process_face import ProcessEstimator, kernel_for
+from polystick.estimators.process_default import default_correlation, default_kernel
+from polystick.estimators.process_face import ProcessEstimator, check_kernel
 from polystick.estimators.process_replicates import ProcessReplicates
 from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
@@ -38,8 +39,10 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     ----------
     kernel : scikit-learn kernel or None
         The covariance over inputs. `OnColumns` and `Separable` of `polystick.covariances` give kernels of
-        some columns, and products of such. None: a constant times a Matern kernel of smoothness 5/2, whose
-        length scales start at the standard deviations of the inputs.
+        some columns, and products of such. None: a constant times a Matern kernel of smoothness 3/2, plus
+        noise of each input's own (`OwnNoise`). Length scales start at the standard deviations of the
+        columns; columns whose standard deviations are within a factor of 4 pass for columns in one unit, and
+        their length scales start, and are believed to move, together.
     mean : "empirical", "zero" or array of shape (K - 1,)
         What psi is far from all data: the overall frequencies (with one more count of each category),
         one half for each split, or given for each split of the decomposition.
@@ -274,13 +277,22 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
             weights=self.counts_.sum(axis=0),
             names=getattr(self._categories, "feature_names_in_", None),
         )
-        kernel = kernel_for(self.kernel, self.inputs_)
+        given = self.kernel is not None
+        kernel = check_kernel(self.kernel) if given else default_kernel(self.inputs_)
+        correlation = None if given else default_correlation(self.inputs_)
         family = choose_family(kernel, self.inputs_, solver=self.solver, tolerance=self.tolerance)
         learn = _check_learn(self.learn)
         if "kernel" in learn:
             check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
-        return ProcessCounts(family, decomposition, level, learn, float(self.prior_sd))
+        return ProcessCounts(
+            family,
+            decomposition,
+            level,
+            learn,
+            float(self.prior_sd),
+            prior_correlation=correlation,
+        )
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]

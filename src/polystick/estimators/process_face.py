@@ -2,11 +2,11 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.inputs import Categories, check_inputs, check_table, merge
+from polystick.estimators.process_default import smooth_kernel
 from polystick.estimators.row_names import labels_of
 from polystick.inference.execution import execution_for
 from polystick.validation import all_or_nothing, check_integer, check_running
@@ -121,18 +121,16 @@ def _names_of_inputs(Z, X, place_of):
     return labels[np.argsort(place_of)]
 
 
-def kernel_for(kernel, inputs):
-    """Return the kernel that came, or a smooth one with the length scales that the inputs suggest."""
-    if kernel is None:
-        spread = inputs.std(axis=0)
-        scales = np.where(spread > 0, spread, 1.0)
-        if len(scales) == 1:  # not a vector of one: scikit-learn tells them apart
-            scales = scales[0]
-        bounds = np.multiply.outer(scales, [1e-2, 1e2])
-        return ConstantKernel(1.0, (1e-3, 1e3)) * Matern(scales, bounds, nu=2.5)
+def check_kernel(kernel):
+    """Return the kernel, if it is one."""
     if isinstance(kernel, type) or not hasattr(kernel, "clone_with_theta"):
         raise TypeError(
             "kernel must be a kernel of sklearn.gaussian_process.kernels, OnColumns(...), "
             f"Separable(...) or None; got {kernel!r}"
         )
     return kernel
+
+
+def kernel_for(kernel, inputs):
+    """Return the kernel that came, or a smooth one with the length scales that the inputs suggest."""
+    return smooth_kernel(inputs) if kernel is None else check_kernel(kernel)

@@ -1,6 +1,7 @@
 """Multinomial Gaussian processes: counts at inputs, each stick a function of them (paper, section 4)::
 
-theta   ~ N(theta0, prior_sd^2) within bounds   parameters of the covariance, on a logarithmic scale
+theta   ~ N(theta0, prior_sd^2) within bounds   parameters of the covariance, on a logarithmic scale;
+                                                perhaps with a correlation of their own
 level_j ~ N(level0_j, level_sd^2)               j = 1..K-1, the sticks
 scale_j ~ N(1, scale_sd^2)
 f_j     ~ GP(0, C_theta)
@@ -108,6 +109,7 @@ class ProcessCounts(VariationalProcess):
     prior_sd: float = 1.0
     level_sd: float = 1.0
     scale_sd: float = 0.5
+    prior_correlation: Any = None  # (p, p) of theta; None: there is none
 
     parameter_type: ClassVar = Parameters
     dims: ClassVar = {
@@ -171,15 +173,30 @@ class ProcessCounts(VariationalProcess):
         centre, sd = self.family.theta0, self.prior_sd if sd is None else sd
         if not self.learns_kernel:
             return centre
+        if self.prior_correlation is not None:
+            return self._simulate_together(rng, sd)
         low, high = (self.family.bounds - centre[:, None]).T / sd
         return centre + sd * truncnorm.rvs(low, high, random_state=rng)
 
+    def _simulate_together(self, rng, sd):
+        root = sd * np.linalg.cholesky(self.prior_correlation)
+        while True:  # bounds are wide where a correlation is believed in
+            theta = self.family.theta0 + root @ rng.standard_normal(len(root))
+            if self._within_bounds(theta):
+                return theta
+
+    def _within_bounds(self, theta):
+        low, high = self.family.bounds.T
+        return ((theta >= low) & (theta <= high)).all()
+
     def log_prior(self, theta):
         """Return the log density of theta, up to a constant; -inf out of bounds."""
-        low, high = self.family.bounds.T
-        if not ((theta >= low) & (theta <= high)).all():
+        if not self._within_bounds(theta):
             return -np.inf
-        return -0.5 * np.square((theta - self.family.theta0) / self.prior_sd).sum()
+        away = (theta - self.family.theta0) / self.prior_sd
+        if self.prior_correlation is None:
+            return -0.5 * np.square(away).sum()
+        return -0.5 * away @ np.linalg.solve(self.prior_correlation, away)
 
     # Gibbs
 
