@@ -92,8 +92,11 @@ def looks_up_to(n_iter):
 
 def gap_in_errors(successive, direct, early=False):
     """Return the gaps of the means in standard errors."""
-    gap = successive.mean(axis=0) - direct.mean(axis=0)
-    rounding = 1e-13 * np.abs(direct).max(axis=0)  # of the mean of a constant, which has no error
+    some = direct[
+        0
+    ]  # means are of what is away from it: those of a constant would not be the constant
+    gap = (successive - some).mean(axis=0) - (direct - some).mean(axis=0)
+    rounding = 1e-13 * np.abs(direct).max(axis=0)  # of what would be constant, and has no error
     gap[np.abs(gap) < rounding] = 0.0
     error = standard_error(successive)
     if early:  # few batches may look alike by chance

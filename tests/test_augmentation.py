@@ -132,3 +132,22 @@ def test_sites_never_go_wrong():
     assert (found.omega >= 0.0).all()
     assert (found.kappa[2], found.omega[2]) == (-2.0, 3.0)
     assert found.omega[0] != 3.0
+
+
+def test_average_sites_leave_less_to_vary_than_any_other():
+    """Of log likelihood less potential, over a normal law of psi; softening is undone."""
+    splits = Splits(np.array([0, 3]), np.array([400, 900]))
+    mean, variance = np.array([-7.0, -5.5]), np.array([1.0, 0.3])
+    kappa, omega = augmentation.average_site(splits, mean, variance)
+    full = omega / augmentation.SOFTER
+    kappa = kappa + (full - omega) * mean
+    psi = mean + np.sqrt(variance) * np.random.default_rng(1).standard_normal((200_000, 2))
+    value = augmentation.log_likelihood(splits, psi)
+
+    def left(a, b):
+        return (value - a * psi + 0.5 * b * psi**2).var(axis=0)
+
+    best = left(kappa, full)
+    for slope, bend in ((0.2, 1.0), (-0.2, 1.0), (0.0, 1.2), (0.0, 0.8)):
+        other = bend * full
+        assert (left(kappa + slope + (other - full) * mean, other) > best).all()

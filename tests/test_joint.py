@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from joint import Law, first_and_second, looks_up_to
+from joint import Law, first_and_second, gap_in_errors, looks_up_to
 from statistics_tools import MAX_Z, SURE_Z
 
 
@@ -65,6 +65,16 @@ def test_what_never_varies_is_no_evidence():
     assert law.worst_z(sweep_with(0.5), 400, np.random.default_rng(0)) < MAX_Z
     other = Law(simulate, lambda everything: np.array([everything[0] > 9.0]) + 1e-9)
     assert other.worst_z(lambda *given: (10.0, 10.0), 400, np.random.default_rng(0)) > SURE_Z
+
+
+@pytest.mark.parametrize("n_direct", [4000, 40_000])
+def test_what_never_varies_is_no_evidence_however_often_it_is_seen(n_direct):
+    """Sums round the more the longer they are, and batches of a constant may all round alike."""
+    constants = np.array([np.log(1.5), 0.1, 1e9 / 3, -np.pi])
+    direct = np.tile(constants, (n_direct, 1))
+    for n in looks_up_to(4000):
+        assert (gap_in_errors(np.tile(constants, (n, 1)), direct, early=n < 4000) == 0).all()
+    assert (np.abs(gap_in_errors(direct * (1 + 1e-9), direct)) > SURE_Z).all()
 
 
 def test_what_is_thought_right_must_not_be_found_wrong_early(law):

@@ -16,6 +16,9 @@ from polystick.kernels.buffers import as_buffers
 
 LONG_LAG = 3.0  # from which a split is lopsided; even ones have 2
 VARIANCE = 4.0  # of psi a priori, about: what a split without counts leaves open
+SOFTER = 0.8  # than the average curvature
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()  # of a standard normal
 LEAST_CAVITY = 1e-3  # of the precision with a site: what is left without it, at least
 
 
@@ -63,16 +66,23 @@ def empirical_logit(splits):
     return np.log(yes / no)
 
 
-def predicted_lag(splits):
-    """Return 2 E[omega] Var(psi | x) at the empirical logit: how long Gibbs sampling remembers psi.
-
-    There a draw of psi given omega is a small step. It is read off the counts alone, as if psi had the
-    variance `VARIANCE` before.
-    """
+def predicted_variance(splits):
+    """Return the variance of psi given counts, as if it were `VARIANCE` before."""
     yes, no = smoothed(splits)
-    told = yes * no / (yes + no)
-    omega = polyagamma.mean(splits.trials, np.log(yes / no))
-    return 2.0 * omega * VARIANCE / (1.0 + VARIANCE * told)
+    return VARIANCE / (1.0 + VARIANCE * yes * no / (yes + no))
+
+
+def lag(splits, psi, variance):
+    """Return 2 E[omega] Var(psi | x): how long Gibbs sampling remembers psi.
+
+    Where it is long, a draw of psi given omega is a small step.
+    """
+    return 2.0 * polyagamma.mean(splits.trials, np.abs(psi)) * variance
+
+
+def predicted_lag(splits):
+    """Return the lag at the empirical logit, read off the counts alone."""
+    return lag(splits, empirical_logit(splits), predicted_variance(splits))
 
 
 def lopsided(splits):
@@ -90,6 +100,20 @@ def site(splits, psi):
     fewer = np.minimum(splits.successes, splits.trials - splits.successes)
     less = omega / (fewer + 2.0)
     return Potential(kappa - less * psi, omega - less)
+
+
+def average_site(splits, mean, variance):
+    """Return a fixed potential with the slope and curvature that the likelihood has on average.
+
+    That is over psi ~ N(mean, variance), under which no other potential leaves less of the log likelihood
+    to vary. Curvature is lowered to `SOFTER` of it: ellipses are slow in tails wider than theirs.
+    """
+    psi = mean[..., None] + np.sqrt(variance)[..., None] * NODES
+    success = 1.0 / (1.0 + np.exp(-np.clip(psi, -700, 700)))
+    curvature = splits.trials * ((success * (1.0 - success)) @ WEIGHTS)
+    slope = splits.successes - splits.trials * (success @ WEIGHTS)
+    omega = SOFTER * curvature
+    return Potential(slope + omega * mean, omega)
 
 
 def match_sites(splits, sites, mean, variance, damping=0.5):

@@ -245,7 +245,7 @@ def test_sites_without_curvature_are_left_to_omega():
     assert shard.lopsided.all()
     anchor = np.full(shard.trials.shape, -1e300)
     anchor[0, 0] = np.nan
-    sites = Sites.at(shard, anchor)
+    sites = Sites.at(shard, anchor, np.ones(anchor.shape))
     assert not sites.held[0, 0]
     potential = sites.complete(shard, np.full(anchor.shape, -9.0), Key(1))
     assert np.isfinite(potential.kappa).all()

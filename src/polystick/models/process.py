@@ -34,6 +34,7 @@ from polystick.scores import log_coefficients
 FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain nothing
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
+UNSEEN = ("anchor", "spread")  # fields of rows that are no draws
 START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
 START_WEIGHT = (
     0.25  # of the counts where chains start: twice as far apart as counts would have them
@@ -66,6 +67,14 @@ class Rows(NamedTuple):
     level: np.ndarray  # (r,)
     scale: np.ndarray  # (r,)
     anchor: np.ndarray  # (r, M) where sites stand; fixed once sweeps count
+    spread: np.ndarray  # (r, M) the variance of psi there; fixed then too
+
+    def learn(self, weight):
+        """Return rows whose anchors and spreads have seen psi, with some weight."""
+        away = self.psi - self.anchor
+        anchor = self.anchor + weight * away
+        spread = self.spread + weight * (away * (self.psi - anchor) - self.spread)
+        return self._replace(anchor=anchor, spread=spread)
 
 
 class Prior(NamedTuple):
@@ -162,8 +171,7 @@ class ProcessCounts(VariationalProcess):
         psi = _psi(solver, white, level, scale)
         counts = self.simulate_counts(psi, n_trials, rng)
         (shard,) = self.shards(counts, k)
-        rows = Rows(psi, white, level, scale, augmentation.empirical_logit(shard.splits))
-        return self._standing(theta), rows, counts
+        return self._standing(theta), _first(shard, psi, white, level, scale), counts
 
     def simulate_counts(self, psi, n_trials, rng):
         """Draw counts (M, K) given psi (k, M)."""
@@ -224,18 +232,18 @@ class ProcessCounts(VariationalProcess):
         noise = key.normals("start", shard.rows, prior.solver.noise_size)
         white, _ = prior.solver.draw(potential, noise)
         psi = _psi(prior.solver, white, level, scale)
-        return Rows(psi, white, level, scale, augmentation.empirical_logit(shard.splits))
+        return _first(shard, psi, white, level, scale)
 
     def draw_rows(self, prior, shard, rows, key):
-        """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x; lopsided x have sites."""
-        sites, rows = Sites.at(shard, rows.anchor), self._where(prior, shard, rows)
-        potential = sites.complete(shard, rows.psi, key)
-        white, iterations = draw_white(prior.solver, shard, rows, sites, potential, key)
+        """Omega | psi, x, then f | omega, x, then level and scale | f, omega, x; slow x have sites."""
+        sites = Sites.at(shard, rows.anchor, rows.spread)
+        rows = self._where(prior, shard, rows)
+        white, potential, iterations = draw_white(prior.solver, shard, rows, sites, key)
         f = prior.solver.unwhiten(white)
         level, scale = self._draw_levels(shard, sites, potential, f, rows, key)
         psi = level[:, None] + scale[:, None] * f
-        anchor = rows.anchor + prior.weight * (psi - rows.anchor) if prior.weight else rows.anchor
-        rows = Rows(psi, white, level, scale, anchor)
+        rows = rows._replace(psi=psi, white=white, level=level, scale=scale)
+        rows = rows.learn(prior.weight) if prior.weight else rows
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
         return rows, Statistics(((shard, rows),), np.asarray(float(iterations)), value)
 
@@ -316,7 +324,7 @@ class ProcessCounts(VariationalProcess):
         return {"theta": parameters.theta, "iterations": parameters.iterations}
 
     def describe_rows(self, shard, rows):
-        return {name: value for name, value in rows._asdict().items() if name != "anchor"}
+        return {name: value for name, value in rows._asdict().items() if name not in UNSEEN}
 
     def watch(self, shards):
         """Judge a run by the probabilities at some inputs, those of slow splits among them."""
@@ -365,6 +373,13 @@ class ProcessCounts(VariationalProcess):
         solver = self.family.at(draw["theta"])
         psi = _psi(solver, *(draw[name] for name in ("white", "level", "scale")))
         return self.decomposition.probabilities(psi.T)
+
+
+def _first(shard, psi, white, level, scale):
+    """Return rows whose sites go by the counts alone."""
+    splits = shard.splits
+    anchor, spread = augmentation.empirical_logit(splits), augmentation.predicted_variance(splits)
+    return Rows(psi, white, level, scale, anchor, spread)
 
 
 def _psi(solver, white, level, scale):

@@ -1,10 +1,11 @@
 """Lopsided counts of a stick: sites in the place of omega, and an ellipse for what the sites lack.
 
 Where nearly all trials of a split went one way, omega tells more of psi than the counts do, and psi given
-omega makes small steps (`augmentation.lopsided`). There a fixed quadratic potential stands in for omega,
-about an anchor: a mean of psi over sweeps that are forgotten. Given it a stick has a Gaussian law, whose mean
-and a deviation of it come from one factor; `kernels.ellipse` says how they make a step that keeps the true
-law.
+omega makes small steps (`augmentation.lag`). There a fixed quadratic potential stands in for omega, the
+likelihood's on average over a normal law of psi, whose mean, the anchor, and variance, the spread, come from
+sweeps that are forgotten. Given it a stick has a Gaussian law, whose mean and a deviation of it come from one
+factor; `kernels.ellipse` says how they make a step that keeps the true law. With many cells the angle is
+small, and cells that omega would set free creep; so a draw given omega of all cells comes first.
 """
 
 from typing import Any, NamedTuple
@@ -12,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick import augmentation
-from polystick.augmentation import Potential
+from polystick.augmentation import LONG_LAG, Potential
 from polystick.decomposition import Splits
 from polystick.kernels import ellipse
 from polystick.models.process_kernel import FARTHEST, as_psi, centred
 
-N_TURNS = 2  # ellipses of f in a sweep: they share a factor
+N_TURNS = 1  # ellipses of f in a sweep
 
 
 class Sites(NamedTuple):
@@ -30,21 +31,25 @@ class Sites(NamedTuple):
     omega: np.ndarray  # (n,)
 
     @classmethod
-    def at(cls, shard, anchor):
-        """Hold the lopsided cells about their anchors (r, M), but for those without any curvature."""
-        if not shard.lopsided.any():
-            nothing = np.zeros(shard.trials.shape)
-            return cls(shard.lopsided, Potential(nothing, nothing), *np.zeros((3, 0)))
-        kappa, omega = augmentation.site(shard.splits, np.clip(anchor, -FARTHEST, FARTHEST))
-        held = shard.lopsided & (omega > 0.0) & np.isfinite(kappa)
-        potential = Potential(np.where(held, kappa, 0.0), np.where(held, omega, 0.0))
+    def at(cls, shard, anchor, spread):
+        """Hold the cells with long lags about their anchors (r, M), but for those without any curvature."""
+        held = shard.lopsided & (augmentation.lag(shard.splits, anchor, spread) > LONG_LAG)
+        where = np.clip(anchor[held], -FARTHEST, FARTHEST)
+        found = augmentation.average_site(
+            Splits(*(part[held] for part in shard.splits)), where, spread[held]
+        )
+        good = (found.omega > 0.0) & np.isfinite(found.kappa)
+        held[held] = good
+        kappa, omega = (part[good] for part in found)
+        potential = Potential(*np.zeros((2, *held.shape)))
+        potential.kappa[held], potential.omega[held] = kappa, omega
         trials = shard.trials[held].astype(np.float64)
-        return cls(held, potential, shard.successes[held] - kappa[held], trials, omega[held])
+        return cls(held, potential, shard.successes[held] - kappa, trials, omega)
 
     def complete(self, shard, psi, key):
         """Return a potential for all cells: omega is drawn where there is no site."""
         free = Splits(*(np.where(self.held, 0, part) for part in shard.splits))
-        drawn = augmentation.draw_potential(free, psi, key.at("omega"), shard.rows)
+        drawn = augmentation.draw_potential(free, psi, key.at("omega of others"), shard.rows)
         return Potential(*(a + b for a, b in zip(drawn, self.potential)))
 
     def angles(self, rows, psi, mean, deviation, key):
@@ -58,18 +63,27 @@ class Sites(NamedTuple):
         return angles
 
 
-def draw_white(solver, shard, rows, sites, potential, key):
-    """Draw w (r, n_white): given the potential, or on ellipses about it. Return the iterations too."""
-    white, n_iterations = np.empty(rows.white.shape), 0
+def draw_white(solver, shard, rows, sites, key):
+    """Draw w (r, n_white) given omega, then on ellipses where there are sites.
+
+    Return the last potential of psi, and the iterations too.
+    """
+    splits = shard.splits
+    potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
+    all_ = _Sticks(shard.rows, splits, rows, potential)
+    noise = key.normals("white", shard.rows, solver.noise_size)
+    white, n_iterations = solver.draw(all_.potential_of_f, noise)
     some = sites.held.any(axis=1)
-    for sticks, draw in ((~some, _draw_plain), (some, _draw_turning)):
-        if sticks.any():
-            parts = [type(all_)(*(part[sticks] for part in all_)) for all_ in (rows, potential)]
-            mine = sites._replace(held=sites.held[sticks])  # the others have no cells
-            splits = Splits(*(part[sticks] for part in shard.splits))
-            found = draw(solver, _Sticks(shard.rows[sticks], splits, *parts), mine, key)
-            white[sticks], n_iterations = found[0], max(n_iterations, found[1])
-    return white, n_iterations
+    if not some.any():
+        return white, potential, n_iterations
+    psi = as_psi(solver.unwhiten(white), rows)
+    potential = sites.complete(shard, psi, key)
+    rows = rows._replace(white=white, psi=psi)
+    parts = [type(whole)(*(part[some] for part in whole)) for whole in (splits, rows, potential)]
+    mine = sites._replace(held=sites.held[some])  # the others have no cells
+    turned, n = _draw_turning(solver, _Sticks(shard.rows[some], *parts), mine, key)
+    white[some] = turned
+    return white, potential, max(n_iterations, n)
 
 
 class _Sticks(NamedTuple):
@@ -85,14 +99,9 @@ class _Sticks(NamedTuple):
         return centred(self.potential, self.rows.level, self.rows.scale)
 
 
-def _draw_plain(solver, sticks, _, key):
-    noise = key.normals("white", sticks.ids, solver.noise_size)
-    return solver.draw(sticks.potential_of_f, noise)
-
-
 def _draw_turning(solver, sticks, sites, key):
     """Go round ellipses about the mean, each with a deviation of its own."""
-    noise = key.normals("white", sticks.ids, N_TURNS * solver.noise_size)
+    noise = key.normals("turns", sticks.ids, N_TURNS * solver.noise_size)
     noises = np.swapaxes(noise.reshape(len(noise), N_TURNS, -1), 0, 1)
     noises = np.concatenate([np.zeros_like(noises[:1]), noises])
     (mean, *drawn), n_iterations = solver.draws(sticks.potential_of_f, noises)
