@@ -211,8 +211,11 @@ def summarise(law, parameters, psi):
     mean, cov, _, *scales = parameters
     sd = np.sqrt(np.diag(cov))
     i, j = np.triu_indices(len(sd), 1)
+    about = np.tanh((mean - law.centre) / 3)
     values = [
-        np.tanh((mean - law.centre) / 3),
+        about,
+        about**2,
+        about.mean() ** 2,
         np.tanh(np.log(sd) / 2),
         cov[i, j] / (sd[i] * sd[j]),
     ]
@@ -291,11 +294,19 @@ class LevelTooSure(SparseFactors):
 
 
 @dataclass(frozen=True, eq=False)
-class ForgottenRow(SparseFactors):
-    """The step sees one row less than there are."""
+class NoiseOffByHalf(SparseFactors):
+    """The noise has shape n / 2, not (n + 1) / 2."""
 
     def redraw(self, parameters, n, total, outer, rng):
-        return super().redraw(parameters, n - 1, total, outer, rng)
+        right = population._inverse_gamma_within
+        less = lambda ends, shape, *rest: right(
+            ends, shape - 0.5 * (ends is population.NOISE), *rest
+        )
+        population._inverse_gamma_within = less
+        try:
+            return super().redraw(parameters, n, total, outer, rng)
+        finally:
+            population._inverse_gamma_within = right
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +331,7 @@ class ShapeOffByHalf(LearnedScale):
     ("law", "kind"),
     [
         (LevelTooSure(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5), levels),
-        (ForgottenRow(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5), gibbs),
+        (NoiseOffByHalf(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5), gibbs),
         (FixedStrength(CENTRE[:4], scale=1.0, nu=3.0), gibbs),
         (ShapeOffByHalf(CENTRE[:4], scale=1.0, nu=3.0), gibbs),
     ],

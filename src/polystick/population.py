@@ -413,7 +413,8 @@ def _noise_sums(n, about, h, rng):
     if failed or n <= len(about):
         values, vectors = np.linalg.eigh(about)
         rank = min(n, len(about))
-        factor = vectors[:, -rank:] * np.sqrt(np.maximum(values[-rank:], 0.0))
+        first = len(about) - rank
+        factor = vectors[:, first:] * np.sqrt(np.maximum(values[first:], 0.0))
     within = rng.standard_normal((factor.shape[1], h))
     return factor @ within, within.T @ within + _wishart(n - factor.shape[1], h, rng)
 
