@@ -64,6 +64,7 @@ class SoftmaxCounts:
         "probabilities": ("row", "category"),
     }
     identified: ClassVar = ("mean", "cov", "probabilities")
+    rhat_limit: ClassVar = 1.05
     population_type: ClassVar = Population
 
     @property
