@@ -120,8 +120,8 @@ class LearnedScale:
         return self._draw_given(spread, np.exp(0.5 * rng.standard_normal()) / self.RATE, rng)
 
     def _draw_given(self, spread, strength, rng):
-        drawn = self._given(spread, strength).draw(rng)
-        return ScaledParameters(*drawn[:3], spread, np.asarray(strength))
+        mean, cov, precision = self._given(spread, strength).draw(rng)
+        return ScaledParameters(mean, cov, precision, spread, np.asarray(strength))
 
     def redraw(self, parameters, n, total, outer, rng):
         """mean, cov | scales, rows, then scales | mean, cov."""
