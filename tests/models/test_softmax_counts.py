@@ -351,6 +351,28 @@ def test_a_resumed_run_gives_the_same_bits(name, rng, tmp_path):
         np.testing.assert_array_equal(resumed[part], whole[part])
 
 
+EXTREMES = {
+    "two categories": np.array([[3, 40], [0, 7]]),
+    "one row": np.array([[3, 0, 1, 20, 0, 2]]),
+    "no counts": np.zeros((4, 5), dtype=int),
+    "empty categories": np.pad(np.full((6, 2), 9), ((0, 0), (0, 5))),
+    "each row in one category": 10**6 * np.eye(6, dtype=int),
+    "no row differs": np.tile([10**6, 1, 0, 5, 100, 3], (30, 1)),
+}
+
+
+@quiet
+@pytest.mark.parametrize("law", [LearnedScale, SparseFactors])
+@pytest.mark.parametrize("name", EXTREMES)
+def test_extreme_tables_are_fitted(name, law):
+    counts = EXTREMES[name]
+    found = short_run(
+        SoftmaxCounts(law(np.zeros(counts.shape[1]))), counts, n_draws=40 if JIT else 3
+    )
+    assert all(np.isfinite(found[part]).all() for part in ("mean", "cov", "probabilities"))
+    assert found["cov"][0].std(axis=0).min() > 0.0
+
+
 def test_one_signature_for_all_kinds_of_counts(rng):
     for kind in (np.int64, np.int32, np.uint16):
         short_state(MODELS["factors"], table(rng, 10).astype(kind))
