@@ -39,9 +39,9 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
     Parameters
     ----------
     link : "stick" or "softmax"
-        How psi becomes probabilities. "stick": by binary splits, with one entry of psi for each. "softmax": with
-        one entry for each category, none of which comes first; `category_association` needs it. Gibbs
-        only.
+        How psi becomes probabilities. "stick": by binary splits, with one entry of psi for each. "softmax":
+        with one entry for each category, none of which comes first; `category_association` needs it.
+        Gibbs only.
     covariance : "full", "factor" or None
         The law of the covariance of psi, which learns its scale. "full": half-t standard deviations and
         about uniform correlations (Huang and Wand 2013). "factor": few factors that move few entries each

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.inference.gibbs import Gibbs
 from polystick.models.multinomial import CorrelatedCounts
@@ -22,14 +21,14 @@ def build(face, inference, counts):
     totals = np.asarray(counts.sum(axis=0)).ravel()
     if face.link == "softmax":
         _tell_of_empty(face, totals)
-        model = SoftmaxCounts(_law(face, np.zeros(n_categories), "category"))
-        _tell_of_few_rows(model.law, counts.shape[0])
-        return model
+        law = _law(face, np.zeros(n_categories), "category")
+        _tell_of_few_rows(law, counts.shape[0])
+        return SoftmaxCounts(law)
     names = getattr(face, "feature_names_in_", None)
     splits = decompose(face.decomposition, n_categories=n_categories, weights=totals, names=names)
-    model = CorrelatedCounts(_law(face, splits.dirichlet_moments(1.0)[0], "split"), splits)
-    _tell_of_few_rows(model.prior, counts.shape[0])
-    return model
+    law = _law(face, splits.dirichlet_moments(1.0)[0], "split")
+    _tell_of_few_rows(law, counts.shape[0])
+    return CorrelatedCounts(law, splits)
 
 
 def default_inference(face):
@@ -77,8 +76,8 @@ def _tell_of_empty(face, totals):
     if empty:
         few = ", ".join(empty[:3]) + (", ..." if len(empty) > 3 else "")
         warn_user(
-            f"{len(empty)} of {len(totals)} categories have no counts ({few}): all that is said of them comes "
-            "from the prior"
+            f"{len(empty)} of {len(totals)} categories have no counts ({few}): all that is said of them "
+            "comes from the prior"
         )
 
 
@@ -86,6 +85,6 @@ def _tell_of_few_rows(law, n_rows):
     n_factors = law.shape[1] if isinstance(law, SparseFactors) else 0
     if n_rows < n_factors:
         warn_user(
-            f"{n_rows} rows are fewer than the {n_factors} factors of the covariance: most of what is said of it "
-            "comes from the prior"
+            f"{n_rows} rows are fewer than the {n_factors} factors of the covariance: most of what is "
+            "said of it comes from the prior"
         )
