@@ -104,8 +104,8 @@ def of(posterior, names, level, n_draws):
     tail = (1 - level) / 2
     lower, upper = np.quantile(flat, [tail, 1 - tail], axis=0)
     parts = (flat.mean(axis=0), lower, upper, 1 - 2 * np.minimum(below, above), _rhats(drawn))
-    mean, *others = (pd.DataFrame(part, index=names, columns=names) for part in parts)
-    return Association(mean, *others, level=level)
+    frames = (pd.DataFrame(part, index=names, columns=names) for part in parts)
+    return Association(**dict(zip(Association._columns, frames)), level=level)
 
 
 def _rhats(drawn):
