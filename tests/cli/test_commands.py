@@ -69,6 +69,21 @@ def run(folder):
 
 
 @pytest.fixture(scope="module")
+def softmax(folder):
+    """A run of six categories, of which the second and the fifth go together."""
+    rng = np.random.default_rng(2)
+    log_abundance = rng.normal(size=(60, 6))
+    log_abundance[:, 4] = log_abundance[:, 1]
+    shares = np.exp(log_abundance) / np.exp(log_abundance).sum(axis=1, keepdims=True)
+    table = pd.DataFrame(rng.multinomial(200, shares), columns=[f"tree {i}" for i in range(6)])
+    table.to_csv(folder / "together.csv", index=False)
+    options = ["--link", "softmax", "--covariance", "full", "--out", folder / "softmax"]
+    sizes = ["--draws", "60", "--burn", "60", "--chains", "2"]
+    call("fit", "multinomial", folder / "together.csv", *options, *sizes)
+    return folder / "softmax"
+
+
+@pytest.fixture(scope="module")
 def topics(folder):
     arguments = ["--topics", 2, "--out", folder / "topics", *SHORT]
     call("fit", "topics", folder / "texts.jsonl", *arguments)
@@ -242,9 +257,42 @@ def test_a_multinomial_is_shown(run):
     assert "Gibbs: 2 chains x 4 draws" in shown["summary"]
 
 
+@needs_jit
+def test_which_categories_go_together_is_shown(softmax):
+    shown = json.loads(call("show", softmax, "--json").stdout)
+    shares, pairs = shown["tables"].values()
+    assert list(shown["tables"])[1] == "which categories go together"
+    assert {pairs[0]["category"], pairs[0]["with"]} == {"tree 1", "tree 4"}
+    assert 0 < pairs[0]["lower"] <= pairs[0]["mean"] <= pairs[0]["upper"] <= 1
+    goes_with = {row["category"]: row["goes with"] for row in shares}
+    assert goes_with["tree 1"].startswith("+tree 4")
+    assert "which categories go together\ncategory" in call("show", softmax).stdout
+    settings = json.loads((softmax / "settings.json").read_text())["options"]
+    assert (settings["link"], settings["covariance"]) == ("softmax", "full")
+
+
+@needs_jit
+def test_few_categories_have_no_associations(folder, tmp_path):
+    options = ["--link", "softmax", "--out", tmp_path / "few", *SHORT]
+    call("fit", "multinomial", folder / "wide.csv", *options)
+    shown = json.loads(call("show", tmp_path / "few", "--json").stdout)
+    assert list(shown["tables"]) == ["shares, and their spread over rows"]
+    drawn = json.loads(call("plot", tmp_path / "few", "--out", tmp_path / "out", "--json").stdout)
+    assert [Path(path).stem for path in drawn["pictures"]] == ["shares", "trace"]
+
+
+@pytest.mark.parametrize("option", [["--link", "softmax"], ["--covariance", "factor"]])
+def test_what_has_no_mean_field_gets_a_sentence(folder, tmp_path, option):
+    arguments = ["fit", "multinomial", folder / "wide.csv", *option, "--out", tmp_path / "run"]
+    result = call(*arguments, "--mean-field", code=1)
+    assert f"{' '.join(option)} must be sampled" in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("fixture", "names"),
     [
+        ("softmax", ["shares", "association", "association_graph", "trace"]),
         ("topics", ["topic_graph", "topic_sizes", "correlation", "trace"]),
         ("run", ["shares", "correlation", "trace"]),
         ("process", ["paths", "trace"]),

@@ -126,12 +126,21 @@ def topics(**options):
 
 
 @fit.command(cls=CommandWithColumns)
-@with_options()
+@with_options(
+    click.option("--link", type=click.Choice(["stick", "softmax"]),
+                 help="How shares are made: by binary splits, or with no category first; then show and plot "
+                 "tell which categories go together. [default: stick]"),
+    click.option("--covariance", type=click.Choice(["full", "factor"]),
+                 help="The law of what varies together: any covariance, or few factors. [default: full, with "
+                 "--link softmax factor]"),
+)  # fmt: skip
 def multinomial(**options):
-    """Learn the shares of categories, and how they differ from row to row.
+    """Learn the shares of categories, how they differ from row to row, and which go together.
 
+    \b
     Example: polystick fit multinomial species.csv --ignore site --out run
-    """
+             polystick fit multinomial species.csv --ignore site --link softmax --out run
+    """  # noqa: D301
     run("multinomial", **options)
 
 

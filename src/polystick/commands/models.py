@@ -74,7 +74,8 @@ def _make_topics(options, common):
 def _make_multinomial(options, common):
     from polystick import CorrelatedMultinomial
 
-    return CorrelatedMultinomial(**common)
+    link, covariance = options.get("link", "stick"), options.get("covariance")
+    return CorrelatedMultinomial(link=link, covariance=covariance, **common)
 
 
 def _make_gp(options, common):
@@ -190,7 +191,7 @@ def _total(counts):
     return int(total) if total.is_integer() else total
 
 
-_ROWS = {"draws": 1000, "burn": 500, "chains": 4, "min_ess": 0, "max_draws": None}
+_ROWS = {"draws": 1000, "burn": 500, "chains": 4, "min_ess": 0, "max_draws": None, "link": "stick"}
 _TOPICS = {"draws": 200, "burn": 200, "chains": 3, "min_ess": 400, "max_draws": 500}
 _DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 1000}
 MODELS = {

@@ -53,6 +53,10 @@ def refuse_idle(path, given, options):
         raise ValueError("--value must come with --name, the column with the category")
     if "max_words" in chosen and ending in _TABLES and not is_long:
         raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
+    if options["mean_field"] and options.get("link") == "softmax":
+        raise ValueError("--link softmax must be sampled; leave --mean-field out")
+    if options["mean_field"] and options.get("covariance") == "factor":
+        raise ValueError("--covariance factor must be sampled; leave --mean-field out")
     idle = [name for name in ("burn", "chains", "min_ess", "max_draws") if name in chosen]
     if idle and options["mean_field"]:
         raise ValueError(f"{spelled(idle[0])} is for sampling; leave it out with --mean-field")

@@ -13,10 +13,16 @@ def graph_of_topics(estimator, labels):
 
     correlation = estimator.topic_correlation().mean
     sizes = estimator.topic_sizes()["share"].sort_index()
-    strength = np.sort(np.abs(correlation.to_numpy())[np.triu_indices(len(correlation), 1)])[::-1]
-    threshold = strength[min(2 * len(correlation), len(strength) - 1)]
-    threshold = float(np.clip(np.ceil(20 * threshold) / 20, 0.1, 0.9))
+    threshold = max(_threshold(correlation), 0.1)
     return plots.topic_graph(correlation, labels=labels, sizes=sizes, threshold=threshold).figure
+
+
+def _threshold(correlation):
+    """Return the size beyond which there are about two pairs for each entry, rounded up."""
+    values = correlation.to_numpy()
+    strength = np.sort(np.abs(values)[np.triu_indices(len(values), 1)])[::-1]
+    wanted = strength[min(2 * len(values), len(strength) - 1)]
+    return float(np.clip(np.ceil(20 * wanted) / 20, 0, 0.9))
 
 
 def _topics(run):
@@ -34,9 +40,25 @@ def _multinomial(run):
     from polystick import plots
 
     model = run.estimator
-    yield "shares", plots.topic_sizes(model.summary(), label="share (%)").figure
+    summary = model.summary()
+    yield "shares", plots.topic_sizes(summary, label="share (%)").figure
+    if model.link == "softmax":
+        yield from _associations(run, summary["share"])
+        return
     label = "correlation of log shares\n(not zero for independent categories)"
     yield "correlation", plots.correlation(model.log_share_correlation().mean, label=label).figure
+
+
+def _associations(run, shares):
+    from polystick import plots
+    from polystick.commands.views import has_associations
+
+    if has_associations(run):
+        found = run.estimator.category_association()
+        yield "association", plots.association(found).figure
+        threshold = _threshold(found.mean.where(found.known, 0))
+        graph = plots.association_graph(found, sizes=shares, threshold=threshold)
+        yield "association_graph", graph.figure
 
 
 def _gp(run):

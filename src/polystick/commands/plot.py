@@ -18,7 +18,8 @@ def plot(run, out, ending, as_json):
 
     \b
     topics       a graph of the topics, their sizes, their correlations
-    multinomial  correlations of the categories
+    multinomial  shares, and correlations of their logarithms; with --link softmax
+                 which categories go together
     gp           probabilities along one input, or maps over two
     lds          probabilities along the first sequence
     and the trace of the log likelihood, where the model was sampled

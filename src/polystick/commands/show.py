@@ -16,7 +16,8 @@ def show(run, words, rows, as_json):
     """Print tables: topics and correlations of their log shares, or the summary of another model.
 
     Intervals hold 90 % of the posterior. Correlations of log shares are not zero for independent topics:
-    docs/topics.md says how to read them.
+    docs/topics.md says how to read them. Of rows of counts, fitted with --link softmax, there are the
+    categories that are known to go together.
 
     Example: polystick show run --words 6
     """

@@ -3,9 +3,17 @@
 import numpy as np
 import pandas as pd
 
-__all__ = ["TABLES", "strongest_pairs", "text_of", "topic_labels", "topic_table"]
+__all__ = [
+    "TABLES",
+    "has_associations",
+    "strongest_pairs",
+    "text_of",
+    "topic_labels",
+    "topic_table",
+]
 
 _LEVEL = 0.9
+FEWEST = 5  # categories of which `category_association` can tell
 
 
 def topic_table(estimator, names, n_words):
@@ -57,8 +65,19 @@ def _topics(run, n_words, n_rows):
 
 
 def _multinomial(run, n_words, n_rows):
-    table = run.estimator.summary(level=_LEVEL).rename_axis("category").reset_index()
-    return {"shares, and their spread over rows": table.head(n_rows)}
+    model = run.estimator
+    shares = model.summary(level=_LEVEL).rename_axis("category").reset_index()
+    tables = {"shares, and their spread over rows": shares.head(n_rows)}
+    if has_associations(run):
+        tables["which categories go together"] = model.category_association(level=_LEVEL).table(
+            n_rows
+        )
+    return tables
+
+
+def has_associations(run):
+    """Whether a run of rows of counts can tell which categories go together."""
+    return run.estimator.link == "softmax" and len(run.names) >= FEWEST
 
 
 def _gp(run, n_words, n_rows):

@@ -1,5 +1,6 @@
 """Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
 
+from polystick.plots.associations import association, association_graph
 from polystick.plots.process import category_map, category_paths
 from polystick.plots.sequences import forecast_fan, probability_paths, state_trajectories
 from polystick.plots.style import COLOURS, NEGATIVE, OTHERS, POSITIVE
@@ -10,6 +11,8 @@ __all__ = [
     "NEGATIVE",
     "OTHERS",
     "POSITIVE",
+    "association",
+    "association_graph",
     "category_map",
     "category_paths",
     "correlation",

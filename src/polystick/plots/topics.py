@@ -2,13 +2,9 @@
 
 import numpy as np
 import pandas as pd
-from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
-from scipy.spatial.distance import squareform
 
-from polystick import layout
-from polystick.plots import paths
+from polystick.plots import pairs, paths
 from polystick.plots.style import (
-    NEGATIVE,
     OTHERS,
     POSITIVE,
     fit_labels,
@@ -35,23 +31,10 @@ def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"
     -------
     axes
     """
-    import matplotlib.pyplot as plt
-
     matrix = pd.DataFrame(matrix)
-    values = _check_correlation(matrix)
-    order = _order(values) if cluster else np.arange(len(values))
-    ordered = matrix.iloc[order, order]
-    if ax is None:
-        side = min(3.5 + 0.2 * len(ordered), 8.5)
-        _, ax = plt.subplots(figsize=(side + 1, side), layout="constrained")
-    image = ax.imshow(ordered, cmap="RdBu_r", vmin=-1, vmax=1)
-    # labels beside the picture take up to a third of it
-    size, step = fit_labels(0.7 * min(size_in_points(ax)) / len(ordered))
-    ticks = range(0, len(ordered), step)
-    ax.set_xticks(ticks, ordered.columns[::step], rotation=90, fontsize=size)
-    ax.set_yticks(ticks, ordered.index[::step], fontsize=size)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
-    return ax
+    values = pairs.check_correlation(matrix)
+    order = pairs.side_by_side(values) if cluster else np.arange(len(values))
+    return pairs.heat_map(matrix.iloc[order, order], label, ax)
 
 
 def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
@@ -71,38 +54,16 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     -------
     axes : edges are two line collections, positive (solid) and negative (dashed); nodes a scatter
     """
-    import matplotlib.pyplot as plt
-    from matplotlib.patheffects import withStroke
-
     frame = pd.DataFrame(correlation)
-    values = _check_correlation(frame)
-    labels = _check_labels(frame.index if labels is None else labels, len(values))
-    given, sizes = sizes, _check_sizes(sizes, len(values))
+    values = pairs.check_correlation(frame)
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie between 0 and 1; got {threshold}")
-    if ax is None:
-        figure, ax = plt.subplots(figsize=(8, 8) if len(values) > 12 else (6, 6))
-        figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.98)
-    texts = ["\n".join(part.strip() for part in label.split(",")) for label in labels]
-    font = float(np.clip(11 - len(values) / 12, 6, 10))
-    room = size_in_points(ax) - [0, 30]  # the legend is below
-    diameters = np.sqrt(sizes / sizes.max()) * 0.5 * np.sqrt(room.prod() / len(values))
     strong = np.where(np.abs(values) > threshold, values, 0.0)
-    at = layout.place(values, np.maximum(strong, 0)) * room
-    at = layout.separate(at, np.maximum(_text_boxes(texts, font), diameters[:, None]), room)
-    ax.set(xlim=(0, room[0]), ylim=(-30, room[1]), xticks=[], yticks=[], frame_on=False)
-    _draw_edges(ax, at, strong, threshold)
-    area = None if given is None else "area: share of tokens"
-    ax.scatter(*at.T, s=diameters**2, color="#D9D9D9", edgecolor="white", zorder=2, label=area)
-    looks = {"ha": "center", "va": "center", "fontsize": font, "linespacing": 1.0, "zorder": 3}
-    halo = [withStroke(linewidth=2, foreground="white", alpha=0.8)]
-    for (x, y), text in zip(at, texts):
-        ax.text(x, y, text, path_effects=halo, **looks)
-    marker = {"markerscale": min(1, 9 / diameters.max())}
-    ax.legend(
-        loc="lower center", ncols=3, fontsize="small", frameon=False, borderaxespad=0, **marker
+    words = pairs.Words(
+        f"correlation above {threshold:g}", f"correlation below −{threshold:g}", "share of tokens"
     )
-    return ax
+    labels = pairs.check_labels(frame.index if labels is None else labels, len(values))
+    return pairs.graph(values, strong, labels, sizes, words, threshold, ax)
 
 
 def topic_sizes(table, ax=None, label="share of tokens (%)"):
@@ -201,7 +162,7 @@ def shares_over_time(
     frame = pd.DataFrame(shares)
     (times, name), shares = plain_times(times), frame.to_numpy(float)
     _check_times(times, shares, lower, upper, stacked)
-    labels = _check_labels(frame.columns if labels is None else labels, shares.shape[1])
+    labels = pairs.check_labels(frame.columns if labels is None else labels, shares.shape[1])
     ax, where = paths.own_axes(ax)
     order = np.argsort(-np.nansum(shares, axis=0), kind="stable")
     shown, others = order[:n_shown], order[n_shown:]
@@ -234,21 +195,6 @@ def _draw_areas(ax, times, shares, labels, shown, others):
     ax.stackplot(times, 100 * np.array(areas), labels=names, colors=colours, ec="white", lw=0.4)
 
 
-def _draw_edges(ax, at, strong, threshold):
-    from matplotlib.collections import LineCollection
-
-    first, second = np.triu_indices(len(at), 1)
-    for sign, colour, style in ((1, POSITIVE, "solid"), (-1, NEGATIVE, "dashed")):
-        weights = sign * strong[first, second]
-        i, j, weights = first[weights > 0], second[weights > 0], weights[weights > 0]
-        widths = 0.6 + 2.5 * (weights - threshold) / max(1 - threshold, 1e-9)
-        looks = {"colors": colour, "linestyles": style, "alpha": 0.75 if sign > 0 else 0.5}
-        segments = list(np.stack([at[i], at[j]], axis=1))
-        ax.add_collection(LineCollection(segments, linewidths=widths, zorder=1, **looks))
-        name = f"correlation {'above ' if sign > 0 else 'below −'}{threshold:g} ({len(i)})"
-        ax.plot([], [], color=colour, linestyle=style, linewidth=2, label=name)
-
-
 def _look_at(ax, kept, values):
     """Let the axis reach over the kept values, and over others not farther off than twice their range."""
     low, high = np.min(kept), np.max(kept)
@@ -256,47 +202,6 @@ def _look_at(ax, kept, values):
     bottom, top = max(np.min(values), low - reach), min(np.max(values), high + reach)
     if bottom < top:
         ax.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
-
-
-def _text_boxes(texts, font):
-    lines = [text.split("\n") for text in texts]
-    widths = [0.62 * font * max(map(len, line)) + 6 for line in lines]
-    return np.column_stack([widths, [1.15 * font * len(line) + 6 for line in lines]])
-
-
-def _order(matrix):
-    if len(matrix) < 3:
-        return np.arange(len(matrix))
-    distance = squareform(np.clip(1 - matrix, 0, 2), checks=False)
-    return leaves_list(optimal_leaf_ordering(linkage(distance, "average"), distance))
-
-
-def _check_correlation(frame):
-    values = frame.to_numpy(float)
-    if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
-        raise ValueError(f"a correlation matrix must be square, not empty; got {values.shape}")
-    if not (np.all(np.abs(values) <= 1 + 1e-6) and np.allclose(values, values.T, atol=1e-6)):
-        raise ValueError(
-            "a correlation matrix must be symmetric and lie between -1 and 1; got another: divide a "
-            "covariance by its standard deviations"
-        )
-    return values
-
-
-def _check_labels(labels, n_topics):
-    labels = [str(label) for label in labels]
-    if len(labels) != n_topics:
-        raise ValueError(f"labels must name the {n_topics} topics; got {len(labels)}")
-    return labels
-
-
-def _check_sizes(sizes, n_topics):
-    sizes = np.ones(n_topics) if sizes is None else np.asarray(sizes, float)
-    if sizes.shape != (n_topics,) or not (np.all(sizes >= 0) and 0 < sizes.sum() < np.inf):
-        raise ValueError(
-            f"sizes must be {n_topics} finite shares, not negative nor all zero; got {sizes}"
-        )
-    return sizes
 
 
 def _check_times(times, shares, lower, upper, stacked):
