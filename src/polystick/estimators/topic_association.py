@@ -72,11 +72,16 @@ class TopicAssociation:
         association.need_enough(self.n_topics, "topic_association", "topics")
         slices = self._slices_of(counts.shape[0], **place)
         seed = self.seed_ if random_state is None else check_seed(random_state)
-        shards = self._some_documents(counts, slices)
-        n_each = -(-n_draws // _N_CHAINS)
-        posterior = self._run_given_topics(shards, n_each, n_states, seed)
-        names = pd.RangeIndex(self.n_topics, name="topic")
-        return association.of(posterior, names, level, _N_CHAINS * n_each)
+        names, n_each = self.model_.fold_names, -(-n_draws // _N_CHAINS)
+        with one_blas_thread():
+            chosen = self._states(min(n_states, n_each), self.posterior_.best_chain)
+            states = [self.model_.fold_prior(dict(zip(names, state))) for state in chosen]
+        posterior = run_given(
+            self.model_, states, self._some_documents(counts, slices),
+            n_draws=n_each, seed=seed, execution=execution_for(self.n_jobs),
+        )  # fmt: skip
+        labels = pd.RangeIndex(self.n_topics, name="topic")
+        return association.of(posterior, labels, level, _N_CHAINS * n_each)
 
     def _some_documents(self, counts, slices):
         n = counts.shape[0]
@@ -85,17 +90,12 @@ class TopicAssociation:
         ids = np.arange(len(picked), dtype=np.uint64)  # so that documents that are alike differ
         return self.model_.shards(counts[picked], ids=ids, **more)
 
-    def _run_given_topics(self, shards, n_draws, n_states, seed):
-        """Return the posterior of the law of the shares, (chain, draw); its R-hats are told by pair."""
-        names = self.model_.fold_names
-        with one_blas_thread():
-            chosen = self._states(min(n_states, n_draws), self.posterior_.best_chain)
-            states = tuple(self.model_.fold_prior(dict(zip(names, one))) for one in chosen)
-        law = SoftmaxCounts(SparseFactors(np.zeros(self.n_topics)))
-        each = -(-n_draws // len(states))
-        model = GivenTopics(law, self.model_, states, _N_BURN, each)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return Gibbs(n_draws, _N_BURN, n_chains=_N_CHAINS).run(
-                model, shards, seed=seed, execution=execution_for(self.n_jobs)
-            )
+
+def run_given(topic_model, states, shards, *, n_draws, seed, execution=None):
+    """Return the posterior of the law of the shares given topics; its R-hats are told pair by pair."""
+    law = SoftmaxCounts(SparseFactors(np.zeros(len(states[0].sizes))))
+    model = GivenTopics(law, topic_model, tuple(states), _N_BURN, -(-n_draws // len(states)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        schedule = Gibbs(n_draws, _N_BURN, n_chains=_N_CHAINS)
+        return schedule.run(model, shards, seed=seed, execution=execution)
