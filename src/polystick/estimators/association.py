@@ -9,7 +9,7 @@ from polystick.association import LEAST_CATEGORIES, correlations
 from polystick.inference.diagnostics import rhat
 from polystick.inference.execution import one_blas_thread
 
-__all__ = ["Association", "need_softmax", "of"]
+__all__ = ["Association", "need_enough", "need_softmax", "of"]
 
 MOST_PARTNERS = 3  # of a category, in a summary
 
@@ -56,7 +56,7 @@ class Association:
         i, j = np.triu_indices(len(self.mean), 1)
         names = self.mean.index
         parts = {name: getattr(self, name).to_numpy()[i, j] for name in self._columns}
-        found = pd.DataFrame({"category": names[i], "with": names[j], **parts})
+        found = pd.DataFrame({names.name or "category": names[i], "with": names[j], **parts})
         if not all_pairs:
             found = found[self.known.to_numpy()[i, j]]
         order = np.argsort(-found["mean"].abs().to_numpy(), kind="stable")
@@ -84,11 +84,15 @@ def need_softmax(face):
             'category_association needs link="softmax": covariances of sticks find associations between '
             'independent categories; fit CorrelatedMultinomial(link="softmax")'
         )
-    n = len(face.categories_)
+    need_enough(len(face.categories_), "category_association", "categories")
+
+
+def need_enough(n, method, things):
+    """Raise where so few are told of that associations have no meaning."""
     if n < LEAST_CATEGORIES:
         raise ValueError(
-            f"category_association needs at least {LEAST_CATEGORIES} categories, got {n}: only ratios of "
-            "shares are known, and with so few of them any association could be that of another pair"
+            f"{method} needs at least {LEAST_CATEGORIES} {things}, got {n}: only ratios of shares "
+            "are known, and with so few of them any association could be that of another pair"
         )
 
 
