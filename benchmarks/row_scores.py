@@ -158,9 +158,9 @@ def run(table):
 # the report
 
 SETTING = (
-    "Log likelihood per count of a third of the rows, given the others: of `DirichletMultinomial` in nats, and "
-    "what others gain on it in thousandths of nats, with paired standard errors over rows. One chain of {} + {} "
-    "sweeps. Independent sticks: each split has a mean and a variance of its own, which are learned."
+    "Log likelihood per count of a third of the rows, given the others: of `DirichletMultinomial` in nats, "
+    "and what others gain on it in thousandths of nats, with paired standard errors over rows. One chain of "
+    "{} + {} sweeps. Independent sticks: each split has a mean and a variance of its own, which are learned."
 )
 
 
