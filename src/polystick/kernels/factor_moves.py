@@ -49,7 +49,7 @@ def _height(t, power, square, loaded):
     return power * t - 0.5 * (math.exp(2.0 * t) * square + math.exp(-2.0 * t) * loaded)
 
 
-@kernel
+@kernel(inline="always")
 def _draw_scale(power, square, loaded, s0, s1):
     """Return log c and the new state: one slice from 0."""
     e, s0, s1 = streams.exponential(s0, s1)
