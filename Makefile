@@ -30,6 +30,8 @@ format: .venv/.dev
 bench: .venv/.particles
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/mixing.py
+	$(BIN)/python benchmarks/association.py
+	$(BIN)/python benchmarks/row_scores.py
 
 bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_scores.py

@@ -112,13 +112,12 @@ class LearnedScale:
 
     def given(self, parameters):
         """Return the conjugate law that mean and cov have given their scales."""
-        k = len(self.centre)
-        return NormalInverseWishart(
-            self.centre,
-            float(parameters.strength),
-            np.diag(2.0 * self.nu / parameters.spread),
-            self.nu + k - 1,
-        )
+        return self._given(parameters.spread, parameters.strength)
+
+    def _given(self, spread, strength):
+        degrees = self.nu + len(self.centre) - 1
+        scale = np.diag(2.0 * self.nu / spread)
+        return NormalInverseWishart(self.centre, float(strength), scale, degrees)
 
     def draw(self, rng):
         k = len(self.centre)
@@ -130,8 +129,8 @@ class LearnedScale:
         return self._draw_given(spread, np.exp(0.5 * rng.standard_normal()) / self.RATE, rng)
 
     def _draw_given(self, spread, strength, rng):
-        scales = ScaledParameters(self.centre, None, None, spread, np.asarray(strength))
-        return scales._replace(**self.given(scales).draw(rng)._asdict())
+        mean, cov, precision = self._given(spread, strength).draw(rng)
+        return ScaledParameters(mean, cov, precision, spread, np.asarray(strength))
 
     def redraw(self, parameters, n, total, outer, rng):
         """mean, cov | scales, rows, then scales | mean, cov."""

@@ -16,7 +16,7 @@ import numpyro
 import numpyro.distributions as dist
 from jax.scipy.linalg import solve_triangular
 from nuts import log_stick_breaking, main, run
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, gammaln
 
 SHARES = [1e-6, 0.62, 3e-6, 0.38, 4e-7]
 N_ROWS, TOTALS, ROW_SD = 26, (1e5, 2e6), 1.2
@@ -36,16 +36,11 @@ def simulate(seed=20150619):
 def default_prior(n_categories):
     """Centre psi where sticks of a uniform Dirichlet law have it: psi_j = logit of Beta(1, K - j).
 
-    E[cov] is the diagonal of their variances, with as few degrees as have an expectation.
+    Standard deviations are half-t with nu degrees (Huang and Wand 2013), and the mean's strength is a gamma.
     """
     behind = np.arange(n_categories - 1, 0, -1)
-    variance = polygamma(1, 1) + polygamma(1, behind)
-    return {
-        "mean": (digamma(1) - digamma(behind)).tolist(),
-        "strength": 0.1,
-        "scale": np.diag(variance).tolist(),
-        "degrees": n_categories - 1 + 2.0,
-    }
+    centre = (digamma(1) - digamma(behind)).tolist()
+    return {"centre": centre, "scale": 2.0, "nu": 2.0, "SHAPE": 1.0, "RATE": 4.0}
 
 
 def model(counts, prior, coefficient):
@@ -54,13 +49,16 @@ def model(counts, prior, coefficient):
     trials = jnp.cumsum(counts[:, ::-1], axis=1)[:, ::-1][:, :-1]
     yes, no = counts[:, :-1] + 0.5, trials - counts[:, :-1] + 0.5
     unit = 1.0 / jnp.sqrt(1.0 / (1.0 / yes + 1.0 / no) + 0.3)
+    nu, rate = prior["nu"], prior["scale"] ** -2.0
+    spread = numpyro.sample("spread", dist.InverseGamma(0.5, rate).expand([k]).to_event(1))
+    strength = numpyro.sample("strength", dist.Gamma(prior["SHAPE"], prior["RATE"]))
     precision_root = numpyro.sample(
         "precision_root",
-        dist.WishartCholesky(prior["degrees"], rate_matrix=jnp.array(prior["scale"])),
+        dist.WishartCholesky(nu + k - 1, rate_matrix=jnp.diag(2 * nu / spread)),
     )
     root = solve_triangular(precision_root, jnp.eye(k), lower=True).T  # cov = root root'
     noise = numpyro.sample("noise", dist.Normal().expand([k]).to_event(1))
-    mean = jnp.array(prior["mean"]) + root @ noise / jnp.sqrt(prior["strength"])
+    mean = jnp.array(prior["centre"]) + root @ noise / jnp.sqrt(strength)
     flat = dist.ImproperUniform(dist.constraints.real_matrix, (), (n, k))
     psi = jnp.log(yes / no) + unit * numpyro.sample("offsets", flat)
     white = (psi - mean) @ precision_root

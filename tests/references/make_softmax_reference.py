@@ -2,7 +2,7 @@
 
 26 rows of 6 lopsided categories. The law is that of `LearnedScale`, written here a second time, without
 polystick. Counts see only contrasts of psi: mean, covariance and rows are sampled as these. To write the
-file anew, in about ten minutes:
+file anew, in a few minutes:
 
     make .venv/.reference && .venv/bin/python tests/references/make_softmax_reference.py
 

@@ -9,7 +9,7 @@ from polystick.association import LEAST_CATEGORIES, correlations
 from polystick.inference.diagnostics import rhat
 from polystick.inference.execution import one_blas_thread
 
-__all__ = ["Association", "need_softmax", "of"]
+__all__ = ["Association", "need_enough", "need_softmax", "of"]
 
 MOST_PARTNERS = 3  # of a category, in a summary
 
@@ -23,8 +23,8 @@ class Association:
     mean, lower, upper : DataFrame (K, K)
         Posterior mean, and the ends of the central interval.
     nonzero : DataFrame (K, K)
-        1 less twice the probability of the less probable sign: 0 where both are as likely, 1 where the sign is
-        certain. Above `level` just where the interval excludes zero.
+        1 less twice the probability of the less probable sign: 0 where both are as likely, 1 where the sign
+        is certain. Above `level` just where the interval excludes zero.
     rhat : DataFrame (K, K)
         R-hat of each; NaN with one short chain.
     level : float
@@ -56,7 +56,7 @@ class Association:
         i, j = np.triu_indices(len(self.mean), 1)
         names = self.mean.index
         parts = {name: getattr(self, name).to_numpy()[i, j] for name in self._columns}
-        found = pd.DataFrame({"category": names[i], "with": names[j], **parts})
+        found = pd.DataFrame({names.name or "category": names[i], "with": names[j], **parts})
         if not all_pairs:
             found = found[self.known.to_numpy()[i, j]]
         order = np.argsort(-found["mean"].abs().to_numpy(), kind="stable")
@@ -68,13 +68,13 @@ class Association:
         """Return for each category the names of those it is known to go with or against, as text."""
         known, mean = self.known.to_numpy().copy(), self.mean.to_numpy()
         np.fill_diagonal(known, False)
-        names = self.mean.index
+        names = self.mean.index.to_numpy()
         told = []
         for i in range(len(names)):
             places = np.flatnonzero(known[i])
             places = places[np.argsort(-np.abs(mean[i, places]), kind="stable")][:MOST_PARTNERS]
             told.append(", ".join(f"{'+' if mean[i, j] > 0 else '-'}{names[j]}" for j in places))
-        return pd.Series(told, index=names)
+        return pd.Series(told, index=self.mean.index)
 
 
 def need_softmax(face):
@@ -84,10 +84,14 @@ def need_softmax(face):
             'category_association needs link="softmax": covariances of sticks find associations between '
             'independent categories; fit CorrelatedMultinomial(link="softmax")'
         )
-    n = len(face.categories_)
+    need_enough(len(face.categories_), "category_association", "categories")
+
+
+def need_enough(n, method, things):
+    """Raise where so few are told of that associations have no meaning."""
     if n < LEAST_CATEGORIES:
         raise ValueError(
-            f"category_association needs at least {LEAST_CATEGORIES} categories, got {n}: only ratios of shares "
+            f"{method} needs at least {LEAST_CATEGORIES} {things}, got {n}: only ratios of shares "
             "are known, and with so few of them any association could be that of another pair"
         )
 
@@ -104,8 +108,8 @@ def of(posterior, names, level, n_draws):
     tail = (1 - level) / 2
     lower, upper = np.quantile(flat, [tail, 1 - tail], axis=0)
     parts = (flat.mean(axis=0), lower, upper, 1 - 2 * np.minimum(below, above), _rhats(drawn))
-    frames = [pd.DataFrame(part, index=names, columns=names) for part in parts]
-    return Association(*frames, level)
+    frames = (pd.DataFrame(part, index=names, columns=names) for part in parts)
+    return Association(**dict(zip(Association._columns, frames)), level=level)
 
 
 def _rhats(drawn):

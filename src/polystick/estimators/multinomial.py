@@ -13,7 +13,6 @@ from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.row_replicates import RowReplicates
 from polystick.estimators.seeds import seed_for
 from polystick.inference.execution import execution_for, one_blas_thread
-from polystick.inference.gibbs import Gibbs
 from polystick.validation import (
     all_or_nothing,
     category_names,
@@ -40,13 +39,14 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
     Parameters
     ----------
     link : "stick" or "softmax"
-        How psi becomes probabilities. "stick": by binary splits, with one entry of psi for each. "softmax": with
-        one entry for each category, none of which comes first; `category_association` needs it. Gibbs
-        only.
+        How psi becomes probabilities. "stick": by binary splits, with one entry of psi for each. "softmax":
+        with one entry for each category, none of which comes first; `category_association` needs it.
+        Gibbs only.
     covariance : "full", "factor" or None
         The law of the covariance of psi, which learns its scale. "full": half-t standard deviations and
         about uniform correlations (Huang and Wand 2013). "factor": few factors that move few entries each
-        (horseshoe loadings), and noise; Gibbs only. None: what `prior` says, or "factor" for a softmax and "full" for sticks.
+        (horseshoe loadings), and noise; Gibbs only. None: what `prior` says, or "full" for sticks and
+        "factor" for a softmax.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits: "frequency" (sticks, largest category first), "given"
         (sticks in the order of the columns), "balanced", "huffman", a permutation of the columns, or a
@@ -55,8 +55,9 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         Prior of the mean and covariance of psi, in the place of `covariance`, with one entry for each split
         or, for a softmax, for each category.
     inference : Gibbs, MeanField or None
-        The schedule with its settings; None is ``Gibbs()``. Gibbs needs whole counts, mean field takes
-        any non-negative weights.
+        The schedule with its settings; None is ``Gibbs()`` for sticks and, for a softmax, whose chains take
+        longer to agree, ``Gibbs(min_ess=200, max_draws=4000)``. Gibbs needs whole counts, mean field
+        takes any non-negative weights.
     random_state : int or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
@@ -121,7 +122,8 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
             return self._fit(X, resume)
 
     def _fit(self, X, resume):
-        inference = check_inference(Gibbs() if self.inference is None else self.inference)
+        given = row_models.default_inference(self) if self.inference is None else self.inference
+        inference = check_inference(given)
         check_running(self.n_jobs, self.progress, self.checkpoint)
         seed = seed_for(self, resume)
         counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.inference.gibbs import Gibbs
 from polystick.models.multinomial import CorrelatedCounts
 from polystick.models.softmax_counts import SoftmaxCounts
 from polystick.population import LearnedScale, SparseFactors
@@ -21,10 +21,19 @@ def build(face, inference, counts):
     totals = np.asarray(counts.sum(axis=0)).ravel()
     if face.link == "softmax":
         _tell_of_empty(face, totals)
-        return SoftmaxCounts(_law(face, np.zeros(n_categories), "category"))
+        law = _law(face, np.zeros(n_categories), "category")
+        _tell_of_few_rows(law, counts.shape[0])
+        return SoftmaxCounts(law)
     names = getattr(face, "feature_names_in_", None)
     splits = decompose(face.decomposition, n_categories=n_categories, weights=totals, names=names)
-    return CorrelatedCounts(_law(face, splits.dirichlet_moments(1.0)[0], "split"), splits)
+    law = _law(face, splits.dirichlet_moments(1.0)[0], "split")
+    _tell_of_few_rows(law, counts.shape[0])
+    return CorrelatedCounts(law, splits)
+
+
+def default_inference(face):
+    """Return the schedule that a face takes where none is given."""
+    return Gibbs(min_ess=200, max_draws=4000) if face.link == "softmax" else Gibbs()
 
 
 def _law(face, centre, per):
@@ -67,6 +76,15 @@ def _tell_of_empty(face, totals):
     if empty:
         few = ", ".join(empty[:3]) + (", ..." if len(empty) > 3 else "")
         warn_user(
-            f"{len(empty)} of {len(totals)} categories have no counts ({few}): all that is said of them comes "
-            "from the prior"
+            f"{len(empty)} of {len(totals)} categories have no counts ({few}): all that is said of them "
+            "comes from the prior"
+        )
+
+
+def _tell_of_few_rows(law, n_rows):
+    n_factors = law.shape[1] if isinstance(law, SparseFactors) else 0
+    if n_rows < n_factors:
+        warn_user(
+            f"{n_rows} rows are fewer than the {n_factors} factors of the covariance: most of what is "
+            "said of it comes from the prior"
         )

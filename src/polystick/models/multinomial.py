@@ -151,7 +151,10 @@ class CorrelatedCounts:
         sticks = weak_sticks.choose(open_share, key)
         if not len(sticks):
             return parameters, rows
-        blocks = [weak_sticks.Block(s.rows, *s.splits, s.lopsided) for s in shards]
+        blocks = [
+            weak_sticks.Block(s.rows, s.splits.successes, s.splits.trials, s.lopsided)
+            for s in shards
+        ]
         psi = [part.psi for part in rows]
         normal, psi = weak_sticks.redraw(
             self.prior.given(parameters),

@@ -31,6 +31,7 @@ from polystick.scores import log_coefficients
 
 __all__ = ["SoftmaxCounts"]
 
+MOST_MOVED = 24  # categories of a sweep, so that these moves cost no more than rows
 LONGEST_STEP = 4.0  # of a climb, in each log abundance
 FIRST_STEPS, NEXT_STEPS = 20, 3  # of a climb under the first prior, and from there under the next
 LEAST_SHARE = 1e-12  # of a determinant, which rounding could make negative
@@ -64,6 +65,7 @@ class SoftmaxCounts:
         "probabilities": ("row", "category"),
     }
     identified: ClassVar = ("mean", "cov", "probabilities")
+    rhat_limit: ClassVar = 1.05
     population_type: ClassVar = Population
 
     @property
@@ -134,6 +136,9 @@ class SoftmaxCounts:
         weights, known = self.law.weights(parameters)
         variances = parameters.noise.copy()
         chosen = np.arange(self.n_dims)
+        if self.n_dims > MOST_MOVED:
+            rng = key.generator("chosen")
+            chosen = np.sort(rng.choice(self.n_dims, MOST_MOVED, replace=False))
         softmax_columns.move_in_place(
             key.at("columns"),
             chosen,

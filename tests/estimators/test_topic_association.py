@@ -1,0 +1,77 @@
+"""Associations of topics pass the null that correlations of log shares fail, and find what is planted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from association_null import corpus, faults, judge
+from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField
+from polystick.alignment import align
+from polystick.baselines.topic_models import LDA, LogisticNormalTopicModel
+from polystick.estimators import association, topic_association
+from polystick.estimators.topic_association import run_given
+from topic_tools import known_corpus, needs_jit, weak_model
+
+KINDS = ("independent", "dirichlet", "pairs")
+slow = pytest.mark.slow
+
+
+def given_the_truth(made, seed):
+    """Return the association of topics that are known."""
+    n_topics, n_words = made.topics.shape
+    model = weak_model(n_topics, n_words)
+    law = {"mean": np.zeros(n_topics - 1), "cov": np.eye(n_topics - 1)}
+    state = model.fold_prior({**law, "topics": made.topics.astype(np.float32)})
+    shards = model.shards(made.counts)
+    posterior = run_given(model, [state] * 4, shards, n_draws=200, seed=seed)
+    return association.of(posterior, pd.RangeIndex(n_topics), 0.9, 400)
+
+
+def parts(found, order=slice(None)):
+    return [getattr(found, name).to_numpy()[order][:, order] for name in ("mean", "lower", "upper")]
+
+
+@needs_jit
+@pytest.mark.parametrize(("n_seeds", "n"), [(2, 300), pytest.param(6, 800, marks=slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_topics_that_overlap(kind, n_seeds, n):
+    """The topics of tokens are in doubt here, so it matters under which law of shares they are drawn."""
+    judged = []
+    for seed in range(n_seeds):
+        made = corpus(kind, seed, n=n, concentration=0.3)
+        judged.append(judge(parts(given_the_truth(made, seed)), made.truth, made.shares))
+    assert faults(judged) == []
+
+
+def fitted(made, seed, n_sweeps=100):
+    short = Gibbs(n_sweeps, n_sweeps, n_chains=1)
+    model = CorrelatedTopicModel(len(made.topics), inference=short, random_state=seed)
+    return model.fit(made.counts)
+
+
+def order_of(model, made):
+    """Return which topic of the fit each true one is."""
+    orders, _ = align([made.topics, model.topics_])
+    return orders[1]
+
+
+@needs_jit
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("kind", "n_seeds", "n"),
+    [("pairs", 2, 400), *[pytest.param(kind, 5, 800, marks=slow) for kind in KINDS]],
+)
+def test_from_words_to_associations(kind, n_seeds, n):
+    """Correlations of log shares, which the same fits give, are rejected by the same limits."""
+    new, old = [], []
+    for seed in range(n_seeds):
+        made = corpus(kind, seed, n=n)
+        model = fitted(made, seed)
+        order = order_of(model, made)
+        for outputs, found in (
+            (new, model.topic_association(made.counts)),
+            (old, model.topic_correlation()),
+        ):
+            outputs.append(judge(parts(found, order), made.truth, made.shares))
+    assert faults(new) == []
+    assert [fault for fault in faults(old) if "excluded" in fault]
