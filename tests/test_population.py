@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polystick import population
 from polystick.association import double_centred
 from polystick.conjugate import NormalInverseWishart
-from polystick.population import LearnedScale, SparseFactors
+from polystick.population import LearnedScale, SparseFactors, gammas, sparse_factors
 from statistics_tools import MAX_Z, MIN_P, ks_pvalue, z_scores
 
 CENTRE = np.array([0.5, -1.0, 0.2, 0.0, -0.5])
@@ -64,7 +63,7 @@ def test_parameters_fit_together(name, rng):
 def test_scales_are_cut_off(rng, monkeypatch):
     """Half-Cauchy within its ends, drawn jointly with its rate: given it, the rate is an inverse gamma."""
     ends = (0.3, 5.0)
-    square, rate = population._half_cauchy(ends, 2.0, (20_000,), rng)
+    square, rate = sparse_factors._half_cauchy(ends, 2.0, (20_000,), rng)
     assert square.min() >= ends[0]
     assert square.max() <= ends[1]
     low, high = (np.arctan(np.sqrt(end) / 2.0) for end in ends)
@@ -85,7 +84,7 @@ GAMMAS = [  # ends, shape, rate
 @pytest.mark.parametrize("case", GAMMAS, ids=str)
 def test_cut_off_inverse_gammas(case, rng):
     ends, shape, rate = case
-    drawn = population._inverse_gamma_within(ends, shape, np.full(20_000, rate), rng)
+    drawn = sparse_factors.inverse_gamma_within(ends, shape, np.full(20_000, rate), rng)
     assert drawn.min() >= ends[0]
     assert drawn.max() <= ends[1]
     law, least, most = stats.gamma(shape), rate / ends[1], rate / ends[0] if ends[0] else np.inf
@@ -99,7 +98,7 @@ def test_cut_off_inverse_gammas(case, rng):
 )
 def test_beyond_an_end_draws_are_near_that_end(rate, ends, end, rng):
     """However improbable: a tail that is no number must not send them to the other end."""
-    drawn = population._inverse_gamma_within(ends, 75.5, np.full(1000, rate), rng)
+    drawn = sparse_factors.inverse_gamma_within(ends, 75.5, np.full(1000, rate), rng)
     np.testing.assert_allclose(drawn, end, rtol=0.2)
 
 
@@ -159,10 +158,10 @@ def moments(gram, cross):
 def test_sums_have_the_law_of_explicit_factors(n, rng):
     p = FACTORS.start(rng)
     psi = rows_of(p, n, rng)
-    about = population._about(p.mean, *statistics(psi))
+    about = sparse_factors._about(p.mean, *statistics(psi))
     direct = np.column_stack([np.ones(n), psi - p.mean])
     np.testing.assert_allclose(about, direct.T @ direct, atol=1e-10)
-    ours = np.array([moments(*population._factor_sums(p, n, about, rng)) for _ in range(1500)])
+    ours = np.array([moments(*sparse_factors._factor_sums(p, n, about, rng)) for _ in range(1500)])
     theirs = np.array([moments(*explicit_sums(p, psi, rng)) for _ in range(1500)])
     varies = theirs.std(axis=0) > 1e-9
     z = z_scores(
@@ -180,8 +179,8 @@ def test_too_few_directions_would_be_seen(rng):
     """Negative control: E'E without what lies outside the span of the rows."""
     p = FACTORS.start(rng)
     psi = rows_of(p, 30, rng)
-    about = population._about(p.mean, *statistics(psi))
-    ours = np.array([moments(*population._factor_sums(p, 24, about, rng)) for _ in range(1000)])
+    about = sparse_factors._about(p.mean, *statistics(psi))
+    ours = np.array([moments(*sparse_factors._factor_sums(p, 24, about, rng)) for _ in range(1000)])
     theirs = np.array([moments(*explicit_sums(p, psi, rng)) for _ in range(1000)])
     z = z_scores(
         ours[:, 1:], theirs[:, 1:].mean(axis=0), theirs[:, 1:].std(axis=0) / np.sqrt(1000) + 1e-12
@@ -298,15 +297,15 @@ class NoiseOffByHalf(SparseFactors):
     """The noise has shape n / 2, not (n + 1) / 2."""
 
     def redraw(self, parameters, n, total, outer, rng):
-        right = population._inverse_gamma_within
+        right = sparse_factors.inverse_gamma_within
         less = lambda ends, shape, *rest: right(
-            ends, shape - 0.5 * (ends is population.NOISE), *rest
+            ends, shape - 0.5 * (ends is sparse_factors.NOISE), *rest
         )
-        population._inverse_gamma_within = less
+        sparse_factors.inverse_gamma_within = less
         try:
             return super().redraw(parameters, n, total, outer, rng)
         finally:
-            population._inverse_gamma_within = right
+            sparse_factors.inverse_gamma_within = right
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +322,7 @@ class ShapeOffByHalf(LearnedScale):
     def redraw_scales(self, parameters, rng):
         rate = self.nu * np.diag(parameters.precision) + self.scale**-2.0
         shape = 0.5 * (self.nu + len(rate)) + 0.5
-        spread = population._inverse_gamma(shape, rate, rng)
+        spread = gammas.inverse_gamma(shape, rate, rng)
         return super().redraw_scales(parameters, rng)._replace(spread=spread)
 
 

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 
 from association_null import corpus, faults, judge
-from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField
+from polystick import CorrelatedTopicModel, Gibbs
 from polystick.alignment import align
-from polystick.baselines.topic_models import LDA, LogisticNormalTopicModel
-from polystick.estimators import association, topic_association
+from polystick.estimators import association
 from polystick.estimators.topic_association import run_given
-from topic_tools import known_corpus, needs_jit, weak_model
+from topic_tools import needs_jit, weak_model
 
 KINDS = ("independent", "dirichlet", "pairs")
 slow = pytest.mark.slow

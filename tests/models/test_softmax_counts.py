@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import softmax
 
 from joint import Law, first_and_second, one_sweep, ranks, uniform_pvalues
-from polystick import population, scores
+from polystick import scores
 from polystick.association import correlations, double_centred
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.normal import Normal
@@ -22,7 +22,7 @@ from polystick.keys import Key
 from polystick.models import softmax_counts
 from polystick.models.multinomial import Rows
 from polystick.models.softmax_counts import SoftmaxCounts
-from polystick.population import LearnedScale, SparseFactors
+from polystick.population import LearnedScale, SparseFactors, gammas, sparse_factors
 from statistics_tools import MAX_Z
 
 JIT = not numba.config.DISABLE_JIT
@@ -201,7 +201,7 @@ class WrongShape(LearnedScale):
     def redraw_scales(self, parameters, rng):
         k, drawn = len(self.centre), super().redraw_scales(parameters, rng)
         rate = self.nu * np.diag(parameters.precision) + self.scale**-2.0
-        spread = population._inverse_gamma(0.5 * (self.nu + k) + 0.5, rate, rng)
+        spread = gammas.inverse_gamma(0.5 * (self.nu + k) + 0.5, rate, rng)
         return drawn._replace(spread=spread)
 
 
@@ -210,15 +210,15 @@ class WrongNoise(SparseFactors):
     """The noise has shape n / 2, not (n + 1) / 2."""
 
     def redraw(self, parameters, n, total, outer, rng):
-        right = population._inverse_gamma_within
+        right = sparse_factors.inverse_gamma_within
         less = lambda ends, shape, *rest: right(
-            ends, shape - 0.5 * (ends is population.NOISE), *rest
+            ends, shape - 0.5 * (ends is sparse_factors.NOISE), *rest
         )
-        population._inverse_gamma_within = less
+        sparse_factors.inverse_gamma_within = less
         try:
             return super().redraw(parameters, n, total, outer, rng)
         finally:
-            population._inverse_gamma_within = right
+            sparse_factors.inverse_gamma_within = right
 
 
 def wrong_law(kind, model):

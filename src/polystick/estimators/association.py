@@ -56,7 +56,7 @@ class Association:
         i, j = np.triu_indices(len(self.mean), 1)
         names = self.mean.index
         parts = {name: getattr(self, name).to_numpy()[i, j] for name in self._columns}
-        found = pd.DataFrame({names.name or "category": names[i], "with": names[j], **parts})
+        found = pd.DataFrame({str(names.name or "category"): names[i], "with": names[j], **parts})
         if not all_pairs:
             found = found[self.known.to_numpy()[i, j]]
         order = np.argsort(-found["mean"].abs().to_numpy(), kind="stable")

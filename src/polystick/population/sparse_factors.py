@@ -1,23 +1,4 @@
-"""Laws of the mean and covariance of normal rows that learn their scale.
-
-Like `NormalInverseWishart`, each has
-
-    draw(rng)                                   parameters from the law
-    start(rng)                                  parameters to start a chain from: apart, but not far out
-    redraw(parameters, n, total, outer, rng)    a Gibbs step given n rows, sums of them and of outer products
-    recentre(parameters, rng)                   the level that all entries of the mean share, which a softmax
-                                                does not see, drawn given the rest
-    given(parameters)                           the conjugate law that mean and cov have given the other
-                                                parameters, where there is one
-
-and parameters that begin with mean, cov and precision; for mean field, where there is one,
-
-    initial_factor()                            of all parameters
-    updated(factor, n, total, outer)            the best one given the rows' expected sums
-    divergence(factor)                          KL(factor || law)
-
-where factor.normal is that of mean and cov. In the room n, K, H are rows, entries and factors.
-"""
+"""A covariance of few factors that move few entries each, and noise."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,192 +6,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
-from polystick.conjugate import NormalInverseWishart
 from polystick.kernels import factor_moves
+from polystick.population.gammas import TINY, inverse_gamma, inverse_gamma_within
 
-__all__ = ["LearnedScale", "SparseFactors"]
+__all__ = ["FactorParameters", "SparseFactors"]
 
-TINY = 1e-100
 NOISE = (1e-6, 1e6)  # variances: beyond, a number tells nothing but the rounding of others
 LOCAL = (0.0, 1e4)
 OVERALL = (0.0, 1.0)
-
-
-def _inverse_gamma(shape, rate, rng):
-    """Draw an inverse gamma for each rate."""
-    rate = np.asarray(rate)
-    return np.maximum(rate / np.maximum(rng.standard_gamma(shape, rate.shape), TINY), TINY)
-
-
-def _inverse(a):
-    """Invert a symmetric positive definite matrix."""
-    root, failed = lapack.dpotrf(a, lower=1)
-    inverse, failed_too = lapack.dpotri(root, lower=1)
-    if failed or failed_too:
-        raise np.linalg.LinAlgError("a covariance is not positive definite")
-    return np.tril(inverse) + np.tril(inverse, -1).T
-
-
-def _inverse_gamma_within(ends, shape, rate, rng):
-    """Draw an inverse gamma for each rate, given that it lies between two ends."""
-    high, low = (np.divide(rate, end) if end else np.full(np.shape(rate), np.inf) for end in ends)
-    return np.clip(rate / _gamma_within(low, high, shape, rng), *ends)
-
-
-def _gamma_within(low, high, shape, rng):
-    """Draw standard gammas between two ends, by whichever tail tells them apart."""
-    if shape == 1.0 and np.isinf(high).all():
-        return low + rng.standard_exponential(np.shape(low))
-    u, is_right = rng.random(np.shape(low)), low > shape
-    with np.errstate(divide="ignore", over="ignore"):
-        left = gammainc(shape, low) + u * (gammainc(shape, high) - gammainc(shape, low))
-        right = gammaincc(shape, high) + u * (gammaincc(shape, low) - gammaincc(shape, high))
-        drawn = np.where(is_right, gammainccinv(shape, right), gammaincinv(shape, left))
-        # where a tail is too small a number, it is exponential on the right, a power on the left
-        far = np.where(is_right, low - np.log(1.0 - u), high * u ** (1.0 / shape))
-    is_told = np.where(is_right, gammaincc(shape, low), gammainc(shape, high)) > TINY
-    return np.clip(np.where(is_told, drawn, far), low, high)
-
-
-class ScaledParameters(NamedTuple):
-    """A mean, a covariance, and the scales that they are drawn from."""
-
-    mean: np.ndarray  # (k,)
-    cov: np.ndarray  # (k, k)
-    precision: np.ndarray  # (k, k)
-    spread: np.ndarray  # (k,) a: the inverse Wishart has scale 2 nu diag(1 / a)
-    strength: np.ndarray  # () rows that the mean is worth
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedScale:
-    """An inverse Wishart law whose scales are learned (Huang and Wand 2013).
-
-    spread_k ~ InverseGamma(1/2, 1 / scale^2) and, given them, cov ~ InverseWishart(2 nu diag(1 / spread),
-    nu + k - 1): standard deviations are half-t with nu degrees, each correlation is uniform for nu = 2. The
-    mean is N(centre, cov / strength), with strength ~ Gamma(1, rate `RATE`).
-
-    Parameters
-    ----------
-    centre : array (k,)
-        Of the mean.
-    scale : float
-        Of the standard deviations.
-    nu : float
-        Degrees of their half-t law.
-    """
-
-    centre: np.ndarray
-    scale: float = 2.0
-    nu: float = 2.0
-
-    SHAPE: ClassVar = 1.0
-    RATE: ClassVar = 4.0
-    parameter_type: ClassVar = ScaledParameters
-
-    def given(self, parameters):
-        """Return the conjugate law that mean and cov have given their scales."""
-        return self._given(parameters.spread, parameters.strength)
-
-    def _given(self, spread, strength):
-        degrees = self.nu + len(self.centre) - 1
-        scale = np.diag(2.0 * self.nu / spread)
-        return NormalInverseWishart(self.centre, float(strength), scale, degrees)
-
-    def draw(self, rng):
-        k = len(self.centre)
-        spread = _inverse_gamma(0.5, np.full(k, self.scale**-2.0), rng)
-        return self._draw_given(spread, rng.gamma(self.SHAPE) / self.RATE, rng)
-
-    def start(self, rng):
-        spread = np.exp(rng.standard_normal(len(self.centre)))
-        return self._draw_given(spread, np.exp(0.5 * rng.standard_normal()) / self.RATE, rng)
-
-    def _draw_given(self, spread, strength, rng):
-        mean, cov, precision = self._given(spread, strength).draw(rng)
-        return ScaledParameters(mean, cov, precision, spread, np.asarray(strength))
-
-    def redraw(self, parameters, n, total, outer, rng):
-        """mean, cov | scales, rows, then scales | mean, cov."""
-        drawn = self.given(parameters).posterior(n, total, outer).draw(rng)
-        return self.redraw_scales(parameters._replace(**drawn._asdict()), rng)
-
-    def redraw_scales(self, parameters, rng):
-        """Draw scales | mean, cov."""
-        k, precision = len(self.centre), parameters.precision
-        rate = self.nu * np.diag(precision) + self.scale**-2.0
-        gap = parameters.mean - self.centre
-        strength = rng.gamma(self.SHAPE + 0.5 * k) / (self.RATE + 0.5 * gap @ precision @ gap)
-        return parameters._replace(
-            spread=_inverse_gamma(0.5 * (self.nu + k), rate, rng), strength=np.asarray(strength)
-        )
-
-    def recentre(self, parameters, rng):
-        return self.given(parameters).recentre(parameters, rng)
-
-    # mean field
-
-    def initial_factor(self):
-        k = len(self.centre)
-        rate = np.full(k, 0.5 * (self.nu + k))
-        strength = np.array([self.SHAPE + 0.5 * k, self.RATE * (self.SHAPE + 0.5 * k)])
-        return ScaledFactor(self._expected(rate, strength), rate, strength)
-
-    def _expected(self, rate, strength):
-        """Return the conjugate law at the expected scales."""
-        k = len(self.centre)
-        inverse = 0.5 * (self.nu + k) / rate
-        return NormalInverseWishart(
-            self.centre,
-            strength[0] / strength[1],
-            np.diag(2.0 * self.nu * inverse),
-            self.nu + k - 1,
-        )
-
-    def updated(self, factor, n, total, outer):
-        """Return the best factor of mean and cov given rows, then that of the scales given it."""
-        normal = self._expected(factor.rate, factor.strength).posterior(n, total, outer)
-        k, gap = len(self.centre), normal.mean - self.centre
-        precision = normal.expected_precision
-        quadratic = k / normal.strength + gap @ precision @ gap
-        strength = np.array([self.SHAPE + 0.5 * k, self.RATE + 0.5 * quadratic])
-        return ScaledFactor(normal, self.scale**-2.0 + self.nu * np.diag(precision), strength)
-
-    def divergence(self, factor):
-        """Return KL(factor || this law)."""
-        k = len(self.centre)
-        degrees, shape = self.nu + k - 1, 0.5 * (self.nu + k)
-        s, r = factor.strength
-        jensen = 0.5 * k * (np.log(s) - digamma(s))
-        jensen += 0.5 * degrees * k * (np.log(shape) - digamma(shape))
-        own = factor.normal.kl(self._expected(factor.rate, factor.strength))
-        scales = _gamma_divergence(shape, factor.rate, 0.5, self.scale**-2.0).sum()
-        return own + jensen + scales + _gamma_divergence(s, r, self.SHAPE, self.RATE)
-
-
-@dataclass(frozen=True, eq=False)
-class ScaledFactor:
-    """The factors of mean and cov, of 1 / spread (gammas of one shape) and of strength (a gamma)."""
-
-    normal: NormalInverseWishart
-    rate: np.ndarray  # (k,)
-    strength: np.ndarray  # (2,) shape and rate
-
-    def blend(self, other, rate):
-        """Return the factor whose natural parameters are (1 - rate) of these and rate of the other's."""
-        return ScaledFactor(
-            self.normal.blend(other.normal, rate),
-            (1.0 - rate) * self.rate + rate * other.rate,
-            (1.0 - rate) * self.strength + rate * other.strength,
-        )
-
-
-def _gamma_divergence(shape, rate, shape0, rate0):
-    """Return KL(Gamma(shape, rate) || Gamma(shape0, rate0))."""
-    value = (shape - shape0) * digamma(shape) - gammaln(shape) + gammaln(shape0)
-    return value + shape0 * np.log(rate / rate0) + shape * (rate0 - rate) / rate
 
 
 class FactorParameters(NamedTuple):
@@ -297,16 +101,16 @@ class SparseFactors:
         squares = np.diag(about)[1:] - 2.0 * np.sum(weights * cross.T, axis=1)
         squares += np.einsum("kh,hg,kg->k", weights, gram, weights)
         rate = 1.0 / p.noise_rate + 0.5 * np.maximum(squares, 0.0)
-        noise = _inverse_gamma_within(NOISE, 0.5 * (n + 1), rate, rng)
-        noise_rate = _inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
+        noise = inverse_gamma_within(NOISE, 0.5 * (n + 1), rate, rng)
+        noise_rate = inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
         loadings = weights[:, 1:]
         sizes = 0.5 * np.square(loadings)
         rate = 1.0 / p.local_rate + sizes / p.overall
-        local = _inverse_gamma_within(LOCAL, 1.0, rate, rng)
-        local_rate = _inverse_gamma(1.0, 1.0 / local + 1.0, rng)
+        local = inverse_gamma_within(LOCAL, 1.0, rate, rng)
+        local_rate = inverse_gamma(1.0, 1.0 / local + 1.0, rng)
         rate = 1.0 / p.overall_rate + (sizes / local).sum(axis=0)
-        overall = _inverse_gamma_within(OVERALL, 0.5 * (k + 1), rate, rng)
-        overall_rate = _inverse_gamma(1.0, 1.0 / overall + self.sparsity**-2.0, rng)
+        overall = inverse_gamma_within(OVERALL, 0.5 * (k + 1), rate, rng)
+        overall_rate = inverse_gamma(1.0, 1.0 / overall + self.sparsity**-2.0, rng)
         scales = (noise, noise_rate, local, local_rate, overall, overall_rate)
         return self._assembled(p.mean + weights[:, 0], loadings, *scales)
 
@@ -346,7 +150,7 @@ class SparseFactors:
     def moved(self, parameters, weights, noise, rng):
         """Return the parameters with new weights and noise; the rate of the noise follows."""
         p = parameters
-        rate = _inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
+        rate = inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
         return self._assembled(weights[:, 0], weights[:, 1:], noise, rate, *p[6:])
 
     def recentre(self, parameters, rng):
@@ -363,8 +167,8 @@ def _half_cauchy(ends, scale, shape, rng):
     square, rate = np.zeros(shape), np.zeros(shape)
     wanted = np.ones(shape, dtype=bool)
     while wanted.any():
-        rate[wanted] = _inverse_gamma(0.5, np.full(wanted.sum(), scale**-2.0), rng)
-        square[wanted] = _inverse_gamma(0.5, 1.0 / rate[wanted], rng)
+        rate[wanted] = inverse_gamma(0.5, np.full(wanted.sum(), scale**-2.0), rng)
+        square[wanted] = inverse_gamma(0.5, 1.0 / rate[wanted], rng)
         wanted = (square < ends[0]) | (square > ends[1])
     return square, rate
 
@@ -426,3 +230,12 @@ def _wishart(degrees, h, rng):
     bartlett = np.tril(rng.standard_normal((h, h)), -1)
     np.fill_diagonal(bartlett, np.sqrt(rng.chisquare(degrees - np.arange(h))))
     return bartlett @ bartlett.T
+
+
+def _inverse(a):
+    """Invert a symmetric positive definite matrix."""
+    root, failed = lapack.dpotrf(a, lower=1)
+    inverse, failed_too = lapack.dpotri(root, lower=1)
+    if failed or failed_too:
+        raise np.linalg.LinAlgError("a covariance is not positive definite")
+    return np.tril(inverse) + np.tril(inverse, -1).T
