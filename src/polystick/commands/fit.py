@@ -59,10 +59,11 @@ RUNNING = (
     click.option("--chains", type=_COUNT, help="Independent chains."),
     click.option("--min-ess", type=click.IntRange(min=0), metavar="N",
                  help="Go on until all that is diagnosed has N effective draws in all chains together and an "
-                 "R-hat within its limit; 0: until --draws. [default without --draws: 400; multinomial: 0, with "
-                 "--link softmax 200]"),
+                 "R-hat within its limit; 0: until --draws. [default without --draws: 400; multinomial: 0, "
+                 "with --link softmax 200]"),
     click.option("--max-draws", type=_COUNT, metavar="N",
-                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500, with --link softmax 4000]"),
+                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500, with --link "
+                 "softmax 4000]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
