@@ -243,7 +243,7 @@ def test_a_process_is_shown_and_scored(folder, process):
     shown = json.loads(call("show", process, "--json", "--rows", 2).stdout)["tables"]
     assert [row["category"] for row in shown["probabilities"]] == NAMES[:2]
     assert shown["probabilities"][0]["lowest at"].startswith("year 20")
-    lengths = {row["hyperparameter"]: row for row in shown["kernel"]}["k2__length_scale"]
+    lengths = {row["hyperparameter"]: row for row in shown["kernel"]}["k1__k2__length_scale"]
     assert 0 < lengths["lower"] <= lengths["mean"] <= lengths["upper"]
     assert 1 < score(process, folder / "dated.csv.gz")["perplexity"] < 4
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from polystick import Posterior
 from polystick.cli import main
+from polystick.commands.models import defaults_of
 from polystick.commands.options import settle_length
 
 COUNTS = np.random.default_rng(0).poisson([60, 40, 20], (12, 3))
@@ -49,8 +50,18 @@ def test_a_run_ends_when_it_is_done(file, tmp_path):
     n_draws = Posterior.load(tmp_path / "run" / "draws.nc")["mean"].shape[1]
     assert 20 <= n_draws < 3000
     assert result["ess"]["value"] >= 100
+    assert result["converged"] is True  # by what was asked of it
+    shown = call("show", tmp_path / "run")
+    assert "not converged" not in shown.stderr
     again = ["fit", "multinomial", file, "--out", tmp_path / "run", "--resume", "--json"]
     assert json.loads(call(*again).stdout)["sweeps"] == result["sweeps"]
+
+
+def test_a_softmax_runs_until_its_chains_agree():
+    stick, softmax = (defaults_of("multinomial", {"link": link}) for link in (None, "softmax"))
+    assert length(stick) == (1000, 0, None)
+    assert length(softmax) == (1000, 200, 4000)
+    assert length(softmax, draws=50) == (50, 0, None)
 
 
 def test_mean_field_tells_whether_it_converged(file, tmp_path):

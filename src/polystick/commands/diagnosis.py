@@ -8,13 +8,15 @@ import click
 
 __all__ = ["diagnosis_of", "trouble_of", "warnings_as_notes"]
 
+MIN_ESS = 400  # effective draws that are wanted where nothing was said
 
-def diagnosis_of(posterior):
-    """Return whether a run has converged and its worst figures, as plain values."""
+
+def diagnosis_of(posterior, options):
+    """Return whether a run has converged, by the options it had, and its worst figures, as plain values."""
     attrs = posterior.tree.attrs
     if attrs["inference"] != "gibbs":
         return {"converged": bool(attrs["converged"])} if "converged" in attrs else {}
-    verdict = posterior.verdict()
+    verdict = posterior.verdict(options.get("min_ess") or MIN_ESS)
     figures = {
         name: {"value": worst.value, "of": worst.name}
         for name in ("rhat", "ess", "lag")
@@ -23,9 +25,9 @@ def diagnosis_of(posterior):
     return {"converged": verdict.converged, **figures, "trouble": verdict.trouble()}
 
 
-def trouble_of(posterior):
+def trouble_of(posterior, options):
     """Return the sentence about chains that have not converged, or None."""
-    return diagnosis_of(posterior).get("trouble")
+    return diagnosis_of(posterior, options).get("trouble")
 
 
 @contextlib.contextmanager

@@ -59,9 +59,11 @@ RUNNING = (
     click.option("--chains", type=_COUNT, help="Independent chains."),
     click.option("--min-ess", type=click.IntRange(min=0), metavar="N",
                  help="Go on until all that is diagnosed has N effective draws in all chains together and an "
-                 "R-hat within its limit; 0: until --draws. [default without --draws: 400; multinomial: 0]"),
+                 "R-hat within its limit; 0: until --draws. [default without --draws: 400; multinomial: 0, "
+                 "with --link softmax 200]"),
     click.option("--max-draws", type=_COUNT, metavar="N",
-                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500]"),
+                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500, with --link "
+                 "softmax 4000]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
@@ -178,7 +180,7 @@ def run(kind, *, file, out, resume, as_json, **given):
     from polystick.commands.options import refuse_idle, settle_length
 
     model, folder = models.MODELS[kind], Path(out)
-    options = runs.begin(out, kind, given, {**models.COMMON, **model.defaults}, resume)
+    options = runs.begin(out, kind, given, models.defaults_of(kind, given), resume)
     options = settle_length(given, options)
     refuse_idle(file, given, options)
     data = models.read_data(kind, file, options)
@@ -202,7 +204,7 @@ def run(kind, *, file, out, resume, as_json, **given):
         "model": kind,
         **about,
         "summary": estimator.posterior_.summary(),
-        **diagnosis.diagnosis_of(estimator.posterior_),
+        **diagnosis.diagnosis_of(estimator.posterior_, options),
     }
     _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
     _refuse_half(estimator, folder)

@@ -41,6 +41,12 @@ def make_estimator(kind, options, n_categories, *, progress=False, checkpoint=No
     return MODELS[kind].make({**options, "n_categories": n_categories}, common)
 
 
+def defaults_of(kind, given):
+    """Return the options of a run where the command line has none."""
+    defaults = {**COMMON, **MODELS[kind].defaults}
+    return {**defaults, **_SOFTMAX} if given.get("link") == "softmax" else defaults
+
+
 def read_data(kind, path, options, names=None):
     """Return the data in a file, as the model wants them; names: the categories of the fit, or None."""
     given = {field: options.get(field) for field in Reading._fields}
@@ -192,6 +198,7 @@ def _total(counts):
 
 
 _ROWS = {"draws": 1000, "burn": 500, "chains": 4, "min_ess": 0, "max_draws": None, "link": "stick"}
+_SOFTMAX = {"min_ess": 200, "max_draws": 4000}  # chains take longer to agree
 _TOPICS = {"draws": 200, "burn": 200, "chains": 3, "min_ess": 400, "max_draws": 500}
 _DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 1000}
 MODELS = {

@@ -14,7 +14,7 @@ def association(association, ax=None, cluster=True):
     Parameters
     ----------
     association : Association
-        What `category_association` returns.
+        What `category_association` or `topic_association` returns.
     ax : matplotlib axes or None
     cluster : bool
         Whether to bring categories that go together side by side, and those without any association to the
@@ -43,7 +43,7 @@ def association_graph(association, labels=None, sizes=None, threshold=0.0, ax=No
     Parameters
     ----------
     association : Association
-        What `category_association` returns.
+        What `category_association` or `topic_association` returns.
     labels : sequence of K strings, or None for the names of the categories
         Commas become line breaks.
     sizes : (K,) non-negative, or None
