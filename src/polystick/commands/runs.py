@@ -4,6 +4,7 @@
     categories.json  the names of the categories, in their order
     draws.nc         the draws (`Posterior.save`), for any program that reads netCDF
     model.pickle     the fitted estimator
+    associations.csv which topics go together, pair by pair (topics, from 5 on)
     checkpoint/      where the run stands, for --resume
 
 A pickle can run programs when it is opened, so a folder is for its owner: do not open those of strangers.
