@@ -9,7 +9,6 @@ import pandas as pd
 from polystick.commands.documents import Documents
 from polystick.commands.files import Reading, Table, read, table_of, with_columns
 
-
 _LEAST_TOPICS = 5  # that associations have a meaning for
 
 

@@ -51,7 +51,7 @@ def strongest_pairs(correlation, n_pairs, labels):
 
 
 def known_pairs(associations, n_pairs, labels):
-    """Return the strongest of the pairs (`Association.table`) that are known to be associated, with labels."""
+    """Return the strongest pairs (`Association.table`) that are known to be associated, with labels."""
     known = associations[(associations["lower"] > 0) | (associations["upper"] < 0)].head(n_pairs)
     return pd.DataFrame(
         {
