@@ -60,7 +60,6 @@ def order_of(model, made):
 @pytest.mark.parametrize(
     ("kind", "n_seeds", "n"),
     [
-        ("independent", 1, 400),
         ("pairs", 1, 400),
         *[pytest.param(kind, 5, 800, marks=slow) for kind in KINDS],
     ],
