@@ -10,11 +10,7 @@ import numpy as np
 from scipy.special import softmax
 
 MOST_MEAN = 0.08  # in size, of pairs of nothing: rare and common ones apart
-MOST_FALSE = {
-    "all": 0.08,
-    "rare": 0.12,
-    "common": 0.15,
-}  # of pairs of nothing, 90 % intervals off zero
+MOST_FALSE = {"all": 0.08, "rare": 0.12, "common": 0.15}  # of those, with intervals off zero
 LEAST_FOUND = 3  # of 4
 PLANTED = 0.8
 

@@ -1,4 +1,4 @@
-"""The demonstration: what presidents speak about, and correlations of the topics, in about a minute."""
+"""The demonstration: what presidents speak about, and which topics go together, in about a minute."""
 
 import time
 
@@ -33,22 +33,20 @@ def run(folder, *, quick=False):
     with diagnosis.warnings_as_notes():
         model.fit(counts)
     click.echo(f"fitted in {time.perf_counter() - begun:.0f} seconds\n")
-    _print_tables(model, words)
+    _print_tables(model, words, counts)
     click.echo(f"picture: {_draw(model, words, folder)}\n\n{_NEXT}")
 
 
-def _print_tables(model, words):
+def _print_tables(model, words, counts):
     click.echo("What they speak about: share of all words, and likeliest words")
     for _, share, likeliest in views.topic_table(model, words, 7).itertuples(index=False):
         click.echo(f"  {share:5.1%}  {' '.join(likeliest)}")
     labels = views.topic_labels(model, words)
-    pairs = views.strongest_pairs(model.topic_correlation(), 5, labels)
-    click.echo("\nHighest and lowest correlations of log shares over passages (90 % interval);")
-    click.echo("independent topics would have small ones too, not zero: docs/topics.md")
-    for table in pairs.values():
-        for r, lower, upper, one, other in table.itertuples(index=False):
-            click.echo(f"  {r:+.2f} ({lower:+.2f} to {upper:+.2f})  {one}  |  {other}")
-        click.echo()
+    pairs = views.known_pairs(model.topic_association(counts).table(None), 10, labels)
+    click.echo("\nTopics that go together in passages, or apart: association (90 % interval)")
+    for r, lower, upper, one, other in pairs.itertuples(index=False):
+        click.echo(f"  {r:+.2f} ({lower:+.2f} to {upper:+.2f})  {one}  |  {other}")
+    click.echo()
 
 
 def _draw(model, words, folder):

@@ -233,6 +233,22 @@ def test_topics_are_shown(topics):
 
 
 @needs_jit
+def test_topics_that_go_together_are_shown(folder, tmp_path):
+    """From five topics on; the fit has left all pairs, for it has the documents."""
+    out = tmp_path / "run"
+    call("fit", "topics", folder / "texts.jsonl", "--topics", 5, "--out", out, *SHORT)
+    pairs = pd.read_csv(out / "associations.csv")
+    assert list(pairs.columns[:5]) == ["topic", "with", "mean", "lower", "upper"]
+    assert len(pairs) == 10
+    assert "log shares" not in call("show", out).stdout
+    tables = json.loads(call("show", out, "--json").stdout)["tables"]
+    known = (pairs["lower"] > 0) | (pairs["upper"] < 0)
+    assert len(tables["topics that go together, or apart"]) == known.sum()
+    pairs.assign(mean=0.5, lower=0.2, upper=0.7).to_csv(out / "associations.csv", index=False)
+    assert call("show", out, "--rows", 3).stdout.count("0.500  0.200  0.700") == 3
+
+
+@needs_jit
 def test_topics_are_scored_in_two_ways(folder, topics):
     one, other = (score(topics, folder / "texts.jsonl", "--method", method)
                   for method in ("completion", "held-out"))  # fmt: skip
@@ -525,7 +541,7 @@ def test_a_traceback_can_be_asked_for(folder):
 def test_demo_prints_tables_and_draws_a_picture(tmp_path):
     result = call("demo", "--quick", "--out", tmp_path / "new")
     assert "449 passages" in result.stdout
-    assert "correlations of log shares over passages" in result.stdout
+    assert "Topics that go together in passages" in result.stdout
     assert "next:" in result.stdout
     assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
     page = " ".join((Path(__file__).parents[2] / "docs" / "index.md").read_text().split())

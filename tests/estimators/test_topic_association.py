@@ -5,11 +5,12 @@ import pandas as pd
 import pytest
 
 from association_null import corpus, faults, judge
-from polystick import CorrelatedTopicModel, Gibbs
+from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField
 from polystick.alignment import align
-from polystick.estimators import association
+from polystick.baselines.topic_models import LogisticNormalTopicModel
+from polystick.estimators import association, topic_association
 from polystick.estimators.topic_association import run_given
-from topic_tools import needs_jit, weak_model
+from topic_tools import known_corpus, needs_jit, weak_model
 
 KINDS = ("independent", "dirichlet", "pairs")
 slow = pytest.mark.slow
@@ -31,7 +32,7 @@ def parts(found, order=slice(None)):
 
 
 @needs_jit
-@pytest.mark.parametrize(("n_seeds", "n"), [(2, 300), pytest.param(6, 800, marks=slow)])
+@pytest.mark.parametrize(("n_seeds", "n"), [(1, 300), pytest.param(6, 800, marks=slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_given_topics_that_overlap(kind, n_seeds, n):
     """The topics of tokens are in doubt here, so it matters under which law of shares they are drawn."""
@@ -58,7 +59,10 @@ def order_of(model, made):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("kind", "n_seeds", "n"),
-    [("pairs", 2, 400), *[pytest.param(kind, 5, 800, marks=slow) for kind in KINDS]],
+    [
+        ("pairs", 1, 400),
+        *[pytest.param(kind, 5, 800, marks=slow) for kind in KINDS],
+    ],
 )
 def test_from_words_to_associations(kind, n_seeds, n):
     """Correlations of log shares, which the same fits give, are rejected by the same limits."""
@@ -74,3 +78,75 @@ def test_from_words_to_associations(kind, n_seeds, n):
             outputs.append(judge(parts(found, order), made.truth, made.shares))
     assert faults(new) == []
     assert [fault for fault in faults(old) if "excluded" in fault]
+
+
+# the face
+
+QUICK = Gibbs(6, 6, n_chains=1)
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(scope="module")
+def documents():
+    return known_corpus(n=30, n_tokens=20, n_words=30).counts
+
+
+@quiet
+@pytest.mark.parametrize(
+    "model",
+    [
+        CorrelatedTopicModel(6, inference=QUICK, random_state=3),
+        CorrelatedTopicModel(6, inference=MeanField(), random_state=3),
+        CorrelatedTopicModel(6, word_tree="balanced", inference=QUICK, random_state=3),
+        LogisticNormalTopicModel(6, inference=QUICK, random_state=3),
+    ],
+    ids=["sticks", "mean field", "word tree", "logistic normal"],
+)
+def test_all_faces_tell_of_it(model, documents, monkeypatch):
+    monkeypatch.setattr(topic_association, "_N_BURN", 5)
+    found = model.fit(documents).topic_association(documents, n_draws=20)
+    np.testing.assert_allclose(np.diag(found.mean), 1.0)
+    assert (found.lower <= found.upper).all(axis=None)
+    assert list(found.table(3, all_pairs=True).columns[:2]) == ["topic", "with"]
+    assert list(found.mean.index) == list(range(6))
+    again = model.set_params(n_jobs=1).topic_association(documents, n_draws=20)
+    pd.testing.assert_frame_equal(found.mean, again.mean)
+    other = model.topic_association(documents, n_draws=20, random_state=4)
+    assert (other.mean != found.mean).any(axis=None)
+
+
+@quiet
+@pytest.mark.parametrize("evolving", [False, True])
+def test_documents_with_times_give_theirs(evolving, documents, monkeypatch):
+    monkeypatch.setattr(topic_association, "_N_BURN", 5)
+    monkeypatch.setattr(topic_association, "_MOST_DOCUMENTS", 20)
+    times = np.arange(30) // 8
+    model = DynamicTopicModel(5, evolving=evolving, inference=QUICK, random_state=3)
+    model.fit(documents, times=times)
+    found = model.topic_association(documents, n_draws=20, times=times)
+    assert found.mean.shape == (5, 5)
+    with pytest.raises((TypeError, ValueError), match="times"):
+        model.topic_association(documents, n_draws=20)
+
+
+@quiet
+def test_many_documents_are_thinned_evenly(documents, monkeypatch):
+    monkeypatch.setattr(topic_association, "_N_BURN", 5)
+    model = CorrelatedTopicModel(6, inference=QUICK, random_state=3).fit(documents)
+    picked = [0, 10, 19, 29]
+    expected = model.topic_association(documents[picked], n_draws=20)
+    monkeypatch.setattr(topic_association, "_MOST_DOCUMENTS", 4)
+    found = model.topic_association(documents, n_draws=20)
+    pd.testing.assert_frame_equal(found.mean, expected.mean)
+
+
+@quiet
+def test_what_has_no_meaning_is_refused(documents):
+    model = CorrelatedTopicModel(4, inference=QUICK, random_state=3).fit(documents)
+    with pytest.raises(ValueError, match="topic_association needs at least 5 topics, got 4"):
+        model.topic_association(documents)
+    model = CorrelatedTopicModel(6, inference=QUICK, random_state=3).fit(documents)
+    with pytest.raises(TypeError, match="takes no times"):
+        model.topic_association(documents, times=np.zeros(30))
+    with pytest.raises(ValueError, match="n_draws must be at least 2"):
+        model.topic_association(documents, n_draws=1)

@@ -197,7 +197,8 @@ def run(kind, *, file, out, resume, as_json, **given):
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
         estimator.fit(*data.arguments, resume=resume)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
-    if not runs.finish(folder, kind, options, estimator, data=about):
+    pairs = models.associations_of(kind, estimator, data)
+    if not runs.finish(folder, kind, options, estimator, pairs, data=about):
         click.echo("Note: no draws.nc was written: pip install polystick[io]", err=True)
     outcome = {
         "run": str(folder),

@@ -9,6 +9,8 @@ import pandas as pd
 from polystick.commands.documents import Documents
 from polystick.commands.files import Reading, Table, read, table_of, with_columns
 
+_LEAST_TOPICS = 5  # that associations have a meaning for
+
 
 class Data(NamedTuple):
     """What `fit` and `score` of an estimator take."""
@@ -56,6 +58,18 @@ def read_data(kind, path, options, names=None):
         of_the_fit = "" if names is None else " of the categories of the fit"
         raise ValueError(f"{path} must have counts{of_the_fit}; it has none")
     return data
+
+
+def associations_of(kind, estimator, data):
+    """Return all pairs of topics as a table; None where there are too few, or the run has not ended."""
+    finished = estimator.posterior_.tree.attrs.get("finished", 1)
+    if kind != "topics" or estimator.n_topics < _LEAST_TOPICS or not finished:
+        return None
+    (counts,) = data.arguments
+    weights = counts.data if hasattr(counts, "indptr") else np.asarray(counts)
+    if (weights % 1 != 0).any():  # mean field takes weights, and draws do not
+        return None
+    return estimator.topic_association(counts).table(None, all_pairs=True)
 
 
 def _inference(options):

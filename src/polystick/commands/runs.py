@@ -4,6 +4,7 @@
     categories.json  the names of the categories, in their order
     draws.nc         the draws (`Posterior.save`), for any program that reads netCDF
     model.pickle     the fitted estimator
+    associations.csv which topics go together, pair by pair (topics, from 5 on)
     checkpoint/      where the run stands, for --resume
 
 A pickle can run programs when it is opened, so a folder is for its owner: do not open those of strangers.
@@ -28,6 +29,7 @@ _KIND = "polystick run"
 _MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.pickle"
+_ASSOCIATIONS = "associations.csv"
 
 
 class Run(NamedTuple):
@@ -37,6 +39,7 @@ class Run(NamedTuple):
     options: dict
     names: list  # of the categories
     estimator: Any
+    associations: Any = None  # a table of all pairs of topics, where it was made
 
 
 def begin(folder, kind, given, defaults, resume):
@@ -128,9 +131,12 @@ def _remove_if_empty(folder):
         folder.rmdir()
 
 
-def finish(folder, kind, options, estimator, **more):
+def finish(folder, kind, options, estimator, associations=None, **more):
     """Write what later commands need; return whether the draws could be written too."""
     folder = Path(folder)
+    (folder / _ASSOCIATIONS).unlink(missing_ok=True)  # of a run that has gone on
+    if associations is not None:
+        _write(folder / _ASSOCIATIONS, associations.to_csv(index=False).encode())
     content = pickle.dumps(estimator)
     _write(folder / _MODEL, content)
     try:
@@ -153,7 +159,14 @@ def open_run(folder, threads=None):
     estimator = _unpickle(folder / _MODEL, settings)
     estimator.set_params(n_jobs=threads, progress=False, checkpoint=None)
     names = json.loads((folder / _CATEGORIES).read_bytes())
-    return Run(settings["model"], settings["options"], names, estimator)
+    return Run(settings["model"], settings["options"], names, estimator, _associations(folder))
+
+
+def _associations(folder):
+    import pandas as pd
+
+    path = folder / _ASSOCIATIONS
+    return pd.read_csv(path) if path.is_file() else None
 
 
 def _settings(folder):

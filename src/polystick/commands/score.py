@@ -34,7 +34,7 @@ def score(run, file, method, threads, as_json, **given):
     from polystick.commands import models, runs
     from polystick.commands.options import refuse_idle
 
-    kind, options, names, estimator = runs.open_run(run, threads)
+    kind, options, names, estimator, _ = runs.open_run(run, threads)
     if method is not None and kind != "topics":
         raise ValueError(f"--method is for topics; {run} holds a run of {kind}")
     chosen = {name: value for name, value in given.items() if value is not None}

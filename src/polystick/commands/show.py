@@ -13,11 +13,11 @@ import click
               help="Most rows of the other tables.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 def show(run, words, rows, as_json):
-    """Print tables: topics and correlations of their log shares, or the summary of another model.
+    """Print tables: topics and which of them go together, or the summary of another model.
 
-    Intervals hold 90 % of the posterior. Correlations of log shares are not zero for independent topics:
-    docs/topics.md says how to read them. Of rows of counts, fitted with --link softmax, there are the
-    categories that are known to go together.
+    Intervals hold 90 % of the posterior. Less than 5 topics have correlations of log shares instead, which
+    are not zero for independent topics: docs/topics.md says how to read both. Of rows of counts, fitted with
+    --link softmax, there are the categories that are known to go together.
 
     Example: polystick show run --words 6
     """

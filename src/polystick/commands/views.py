@@ -6,6 +6,7 @@ import pandas as pd
 __all__ = [
     "TABLES",
     "has_associations",
+    "known_pairs",
     "strongest_pairs",
     "text_of",
     "topic_labels",
@@ -39,7 +40,7 @@ def strongest_pairs(correlation, n_pairs, labels):
     """Return the pairs of the highest and of the lowest correlation of log shares, with their intervals.
 
     A pair whose interval holds zero is left out. That the others are associated does not follow: see
-    `topic_correlation`.
+    `topic_correlation`, and `known_pairs` for what does.
     """
     first, second = np.triu_indices(len(labels), 1)
     mean, lower, upper = (frame.to_numpy()[first, second] for frame in correlation[:3])
@@ -58,9 +59,26 @@ def strongest_pairs(correlation, n_pairs, labels):
     }
 
 
+def known_pairs(associations, n_pairs, labels):
+    """Return the strongest pairs (`Association.table`) that are known to be associated, with labels."""
+    known = associations[(associations["lower"] > 0) | (associations["upper"] < 0)].head(n_pairs)
+    return pd.DataFrame(
+        {
+            "association": known["mean"].to_numpy(),
+            "lower": known["lower"].to_numpy(),
+            "upper": known["upper"].to_numpy(),
+            "one": np.asarray(labels)[known["topic"]],
+            "other": np.asarray(labels)[known["with"]],
+        }
+    )
+
+
 def _topics(run, n_words, n_rows):
     labels = topic_labels(run.estimator, run.names)
-    pairs = strongest_pairs(run.estimator.topic_correlation(level=_LEVEL), n_rows, labels)
+    if run.associations is not None:
+        pairs = {"topics that go together, or apart": known_pairs(run.associations, n_rows, labels)}
+    else:
+        pairs = strongest_pairs(run.estimator.topic_correlation(level=_LEVEL), n_rows, labels)
     return {"topics": topic_table(run.estimator, run.names, n_words), **pairs}
 
 

@@ -21,7 +21,7 @@ _N_BURN = 100
 
 
 class TopicAssociation:
-    """A part of all topic models."""
+    """The part of a face that tells of associations."""
 
     _check: Any
     _slices_of: Any
@@ -37,13 +37,14 @@ class TopicAssociation:
         """Return which topics go together in documents: correlations of their log abundances.
 
         It is to topics what `category_association` is to categories: 0 for topics that are independent but
-        for sharing their documents, whatever their sizes, as no correlation of log shares is. Topics are those
-        of a few posterior states of the likeliest chain. Given them, the topics of the tokens and the law of the
-        shares are drawn anew, under a softmax and a covariance of few factors: two chains that go from state
-        to state. That law teaches the topics nothing (a *cut* posterior); that chains of the fit found other
-        topics is not in the intervals either. It is relative to most pairs not being associated, needs at
-        least 5 topics, and intervals of strong associations in few documents are shrunk towards 0: read them
-        as "is there something". Where documents have times, what topics have in common by these is in it.
+        for sharing their documents, whatever their sizes, as no correlation of log shares is. Topics are
+        those of a few posterior states of the likeliest chain. Given them, the topics of the tokens and the
+        law of the shares are drawn anew, under a softmax and a covariance of few factors, by two chains that
+        go from state to state. That law teaches the topics nothing (a *cut* posterior), and topics are taken
+        for what they are: where the fit has split or blended the true ones, associations are those of its
+        own topics. They are relative to most pairs not being associated. Intervals of strong ones in few
+        documents are shrunk towards 0: read them as "is there something". Where documents have times, what
+        topics have in common by these is in it. It needs at least 5 topics.
 
         Parameters
         ----------
@@ -62,8 +63,8 @@ class TopicAssociation:
         Returns
         -------
         Association
-            `mean`, `lower`, `upper`, `nonzero` and `rhat` are data frames (T, T); `table()` has the pairs that
-            are known to be associated, the strongest first.
+            `mean`, `lower`, `upper`, `nonzero` and `rhat` are data frames (T, T); `table()` has the pairs
+            that are known to be associated, the strongest first.
         """
         counts = self._check(X)
         check_level(level)

@@ -7,12 +7,13 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators.intervals import interval
+from polystick.estimators.topic_association import TopicAssociation
 from polystick.inference.execution import one_blas_thread
 from polystick.validation import check_integer, check_level
 
 
-class TopicCorrelation:
-    """The part of a face that tells of correlations."""
+class TopicCorrelation(TopicAssociation):
+    """The part of a face that tells of correlations and associations."""
 
     model_: Any
     posterior_: Any
@@ -21,10 +22,10 @@ class TopicCorrelation:
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.
 
-        This describes the law. It is no test of association: for independent topics it is not zero, a little
-        below among large topics and above among small ones. In simulated corpora with 16 independent topics
-        the 90 % intervals excluded zero for 23 to 72 % of the pairs of large topics and for 36 to 98 % of
-        those of small ones, but no correlation was beyond 0.45.
+        This describes the law. It is no test of association, which `topic_association` is: for independent
+        topics it is not zero, a little below among large topics and above among small ones. In simulated
+        corpora with 16 independent topics the 90 % intervals excluded zero for 23 to 72 % of the pairs of
+        large topics and for 36 to 98 % of those of small ones, but no correlation was beyond 0.45.
 
         Parameters
         ----------

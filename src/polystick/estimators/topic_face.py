@@ -12,7 +12,6 @@ from polystick import scores
 from polystick.estimators.intervals import interval
 from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.seeds import seed_for
-from polystick.estimators.topic_association import TopicAssociation
 from polystick.estimators.topic_replicates import TopicReplicates
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
@@ -35,11 +34,7 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 
 
 class TopicEstimator(
-    TopicAssociation,
-    TopicReplicates,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    TopicReplicates, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """What all topic models offer; a subclass says how to make its model."""
 

@@ -64,7 +64,7 @@ class GivenTopics:
     # simulate
 
     def simulate(self, n_tokens, rng, sweep=0):
-        """Draw (parameters, rows, counts of words) from the joint law, for documents of n_tokens (n,) each."""
+        """Draw (parameters, rows, counts of words) from the joint law, for documents of n_tokens (n,)."""
         parameters, rows, counts = self.shares.simulate(n_tokens, rng)
         return parameters, Rows(rows.psi, counts), self.simulate_words(counts, rng, sweep)
 
