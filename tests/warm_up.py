@@ -132,6 +132,9 @@ def others():
                 inputs
             )
             MultinomialGP(inference=inference, solver=solver).fit(inputs, [999, 9, 0, 1] * counts)
+    for covariance in ("full", "factor"):
+        softmax = CorrelatedMultinomial(link="softmax", covariance=covariance, inference=short)
+        softmax.fit(counts).score(counts)
     LogisticNormalGP(inference=short).fit(inputs, counts).predict_proba(inputs)
 
 
