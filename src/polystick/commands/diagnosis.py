@@ -8,15 +8,13 @@ import click
 
 __all__ = ["diagnosis_of", "trouble_of", "warnings_as_notes"]
 
-MIN_ESS = 400  # effective draws that are wanted where nothing was said
 
-
-def diagnosis_of(posterior, options):
-    """Return whether a run has converged, by the options it had, and its worst figures, as plain values."""
+def diagnosis_of(posterior):
+    """Return whether a run has converged, and its worst figures, as plain values."""
     attrs = posterior.tree.attrs
     if attrs["inference"] != "gibbs":
         return {"converged": bool(attrs["converged"])} if "converged" in attrs else {}
-    verdict = posterior.verdict(options.get("min_ess") or MIN_ESS)
+    verdict = posterior.verdict()
     figures = {
         name: {"value": worst.value, "of": worst.name}
         for name in ("rhat", "ess", "lag")
@@ -25,9 +23,9 @@ def diagnosis_of(posterior, options):
     return {"converged": verdict.converged, **figures, "trouble": verdict.trouble()}
 
 
-def trouble_of(posterior, options):
+def trouble_of(posterior):
     """Return the sentence about chains that have not converged, or None."""
-    return diagnosis_of(posterior, options).get("trouble")
+    return diagnosis_of(posterior).get("trouble")
 
 
 @contextlib.contextmanager

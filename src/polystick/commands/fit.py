@@ -205,7 +205,7 @@ def run(kind, *, file, out, resume, as_json, **given):
         "model": kind,
         **about,
         "summary": estimator.posterior_.summary(),
-        **diagnosis.diagnosis_of(estimator.posterior_, options),
+        **diagnosis.diagnosis_of(estimator.posterior_),
     }
     _report({**outcome, "seconds": round(time.perf_counter() - begun, 1)}, as_json)
     _refuse_half(estimator, folder)

@@ -28,12 +28,12 @@ def show(run, words, rows, as_json):
     summary = opened.estimator.posterior_.summary()
     if as_json:
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}
-        found = diagnosis.diagnosis_of(opened.estimator.posterior_, opened.options)
+        found = diagnosis.diagnosis_of(opened.estimator.posterior_)
         said = {"model": opened.kind, "summary": summary, **found, "tables": plain}
         click.echo(json.dumps(said))
         return
     click.echo(summary)
-    trouble = diagnosis.trouble_of(opened.estimator.posterior_, opened.options)
+    trouble = diagnosis.trouble_of(opened.estimator.posterior_)
     if trouble:
         click.echo(f"Note: {trouble}", err=True)
     for title, table in tables.items():

@@ -149,7 +149,7 @@ class Gibbs:
             if interruption.requested:
                 report_interruption(run, saver)
             posterior = run.posterior(coords)
-        trouble = posterior.verdict(self.min_ess or MIN_ESS).trouble()
+        trouble = posterior.verdict().trouble()
         if trouble and not interruption.requested:
             warn_user(trouble, ConvergenceWarning)
         return posterior
@@ -288,6 +288,7 @@ class _Run:
         names = getattr(self.model, "identified", None)
         return {
             "inference": "gibbs",
+            "min_ess": self.settings.min_ess or MIN_ESS,
             "n_sweeps": self.sweep,
             "seed": str(self.seed),
             "identified": "*" if names is None else " ".join(names),

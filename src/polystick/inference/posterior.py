@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polystick.inference.convergence import diagnosed_groups, look_at, verdict_on
+from polystick.inference.convergence import MIN_ESS, diagnosed_groups, look_at, verdict_on
 
 FORMAT = 2
 _READABLE = (1, 2)
@@ -203,9 +203,13 @@ class Posterior:
         """
         return look_at({name: v.values for name, v in diagnosed_groups(self.tree).items()})
 
-    def verdict(self, min_ess=400):
-        """Return whether the chains have converged, with the worst R-hat, the smallest ESS and where."""
-        return verdict_on(self.tree, min_ess)
+    def verdict(self, min_ess=None):
+        """Return whether the chains have converged, with the worst R-hat, the smallest ESS and where.
+
+        min_ess : effective draws that are wanted; None is what the run was asked for, or 400
+        """
+        wanted = self.tree.attrs.get("min_ess", MIN_ESS) if min_ess is None else min_ess
+        return verdict_on(self.tree, wanted)
 
 
 def suited_to_arviz(tree):
