@@ -16,6 +16,7 @@ from polystick import (
     MultinomialGP,
     MultinomialHMM,
     MultinomialLDS,
+    NormalInverseWishart,
     RawLDS,
     SmoothedUnigram,
     decompose,
@@ -59,7 +60,7 @@ def test_new_rows_of_a_draw_are_independent_of_each_other(rows):
     drawn = rows.predict_counts(np.zeros((n, 3), dtype=int), totals=1000, n_draws=400) / 1000
     first = drawn[..., 0]
     states = [
-        np.exp(rows.model_.log_population(rows.model_.parameter_type(**state)))[:, 0].mean()
+        np.exp(rows.model_.log_population(rows.model_.population_type(**state)))[:, 0].mean()
         for state in rows.posterior_.states(("mean", "cov"), np.arange(200))
     ]
     within = (first - np.array(states)[:, None]).mean(axis=1)
@@ -86,10 +87,12 @@ def test_threads_do_not_matter(rows, n_jobs):
     rows.set_params(n_jobs=None)
 
 
-def test_prior_rows_have_the_law_of_the_prior(rows):
-    pi = rows.sample_prior(2, 4000, random_state=1)
+def test_prior_rows_have_the_law_of_the_prior():
+    prior = NormalInverseWishart.weak(*TREE.dirichlet_moments(1.0))
+    few = Gibbs(2, 0, n_chains=1)
+    rows = CorrelatedMultinomial(decomposition=TREE, prior=prior, inference=few, random_state=0)
+    pi = rows.fit(COUNTS).sample_prior(2, 4000, random_state=1)
     psi = TREE.psi_from_log(np.log(pi))
-    prior = rows.model_.prior
     assert np.abs(z_scores(psi[:, 0], prior.mean)).max() < MAX_Z
     # E psi psi' = E cov (1 + 1 / strength), E psi_1 psi_2' = E cov / strength, about the mean
     gap = psi - prior.mean

@@ -42,7 +42,7 @@ class Hasty(Serial):
 
     def map(self, function, items):
         results = [function(item) for item in items]
-        if not isinstance(results[0], tuple) or len(results[0]) != 3:  # not a step
+        if type(results[0]) is not tuple or len(results[0]) != 3:  # not a step
             return iter(results)
         states, statistics, culprits = zip(*results)
         n_blocks = len(results) // GIBBS.n_chains

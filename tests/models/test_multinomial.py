@@ -21,6 +21,7 @@ from polystick.inference.mean_field import MeanField
 from polystick.kernels import log_concave
 from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows
+from polystick.population import LearnedScale
 from statistics_tools import MAX_Z
 
 JIT = not numba.config.DISABLE_JIT
@@ -37,6 +38,9 @@ HEAVY = CorrelatedCounts(  # tails of cov that a start near the mode would never
 LIGHT = CorrelatedCounts(
     NormalInverseWishart(np.array([-2.5, -3.0, -3.0]), 4.0, 40.0 * np.eye(3) + 80.0, 60.0),
     Decomposition.sticks(range(4)),
+)
+LEARNED = CorrelatedCounts(
+    LearnedScale(np.array([-1.0, -0.5, -1.0]), scale=1.0, nu=6.0), Decomposition.sticks(range(4))
 )
 TOTALS = np.array([0, 1, 3, 8, 30])
 LARGE = np.array([0, 2, 10, 5000, 300, 30])
@@ -89,7 +93,9 @@ LAWS = {"sticks": law_of(STICKS, TOTALS), "tree": law_of(TREE, TOTALS)}
 STRONG = {
     "heavy tails": law_of(HEAVY, LARGE, summarise_residuals),
     "light tails": law_of(LIGHT, LARGE, summarise_residuals),
+    "learned": law_of(LEARNED, LARGE, summarise_residuals),
 }
+GIVEN = ("heavy tails", "light tails")  # laws whose scale is not learned
 
 
 @needs_jit
@@ -200,12 +206,39 @@ class SureSplits(CorrelatedCounts):
 
 @needs_jit
 @pytest.mark.parametrize(("wrong", "move"), [(StiffLaw, together_only), (SureSplits, rows_only)])
-@pytest.mark.parametrize("name", STRONG)
+@pytest.mark.parametrize("name", GIVEN)
 def test_a_sabotaged_move_loses_the_law(wrong, move, name, rng):
     law, model = STRONG[name]
     twin = wrong(model.prior, model.decomposition)
     z = law.drift_z(partial(move, twin), 600, 4, rng)
     assert np.abs(z).max() > MAX_Z, np.abs(z).max()
+
+
+@dataclass(frozen=True)
+class FreeScales(CorrelatedCounts):
+    """Scales of sticks move as if they had hardly a law of their own."""
+
+    def _move_scales(self, parameters, shards, rows, key):
+        free = replace(self, prior=replace(self.prior, scale=3.0 * self.prior.scale))
+        return CorrelatedCounts._move_scales(free, parameters, shards, rows, key)
+
+
+@dataclass(frozen=True)
+class ForgottenMean(CorrelatedCounts):
+    """The law of the mean is forgotten where scales of sticks move."""
+
+    def _move_scales(self, parameters, shards, rows, key):
+        weightless = parameters._replace(strength=np.array(0.0))
+        moved, rows = super()._move_scales(weightless, shards, rows, key)
+        return moved._replace(strength=parameters.strength), rows
+
+
+@needs_jit
+@pytest.mark.parametrize("wrong", [FreeScales, ForgottenMean])
+def test_sabotaged_scales_lose_the_law(wrong, rng):
+    law, model = STRONG["learned"]
+    twin = wrong(model.prior, model.decomposition)
+    assert np.abs(law.drift_z(partial(together_only, twin), 1500, 6, rng)).max() > MAX_Z
 
 
 @needs_jit

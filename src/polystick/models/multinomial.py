@@ -17,7 +17,7 @@ from scipy.stats import norm, qmc
 from polystick import augmentation
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
-from polystick.kernels import log_concave
+from polystick.kernels import log_concave, stick_scale
 from polystick.kernels import splits as splits_kernels
 from polystick.models import watched, weak_sticks
 from polystick.scores import log_coefficients
@@ -144,9 +144,14 @@ class CorrelatedCounts:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """Redraw weak sticks of all rows, each with its part of mean and cov, where their law allows it."""
+        """Move scales of sticks, then redraw weak ones of all rows with their part of mean and cov.
+
+        Each where the law of mean and cov allows it.
+        """
         if not hasattr(self.prior, "given"):
             return parameters, rows
+        if hasattr(self.prior, "redraw_scales"):
+            parameters, rows = self._move_scales(parameters, shards, rows, key)
         open_share = sum(shard.open for shard in shards) / sum(len(shard.rows) for shard in shards)
         sticks = weak_sticks.choose(open_share, key)
         if not len(sticks):
@@ -167,6 +172,20 @@ class CorrelatedCounts:
         )
         moved = {"mean": normal.mean, "cov": normal.cov, "precision": normal.precision}
         return parameters._replace(**moved), [Rows(part) for part in psi]
+
+    def _move_scales(self, parameters, shards, rows, key):
+        """Let each stick's rows, its part of cov and its scale shrink or grow together."""
+        psi = np.concatenate([part.psi for part in rows])
+        counts = [np.concatenate([shard.splits[i] for shard in shards]) for i in (0, 1)]
+        mean, cov, precision, spread, strength = parameters
+        cov, precision, spread = cov.copy(), precision.copy(), spread.copy()
+        stick_scale.move_in_place(
+            key.at("scales"), tuple(counts), mean - self.prior.centre, float(strength),
+            self.prior.scale, psi, mean, cov, precision, spread,
+        )  # fmt: skip
+        ends = np.cumsum([len(part.psi) for part in rows])[:-1]
+        moved = parameters._replace(cov=cov, precision=precision, spread=spread)
+        return moved, [Rows(part) for part in np.split(psi, ends)]
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
