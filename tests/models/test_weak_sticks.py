@@ -125,7 +125,7 @@ def test_well_told_rows_are_left_alone(rng):
     model = CorrelatedCounts(
         NormalInverseWishart.weak(np.zeros(2), np.ones(2)), Decomposition.sticks(range(3))
     )
-    parameters, rows, counts = model.simulate(np.full(20, 10_000), rng)
+    parameters, rows, counts = model.simulate(np.full(20, 1_000_000), rng)
     found = model.move_together(parameters, model.shards(counts), [rows], Key(1))
     weak = model.shards(counts)[0].open / 20 > weak_sticks.WEAK
     assert not weak.any()
