@@ -294,7 +294,7 @@ CASES = {
     ),
     "grid": Case(
         "MultinomialGP, 51 states x 18 years, K = 10, separable kernel that is learned",
-        load_grid, partial(MultinomialGP, grid_kernel()), of_process, ("psi",), 250, 500,
+        load_grid, partial(MultinomialGP, grid_kernel()), of_process, ("psi",), 500, 2000,
     ),
     "system": Case(
         "MultinomialLDS, DNA, K = 22, 10 states",

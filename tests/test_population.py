@@ -15,7 +15,8 @@ CENTRE = np.array([0.5, -1.0, 0.2, 0.0, -0.5])
 LEARNED = LearnedScale(CENTRE[:4], scale=1.0, nu=3.0)
 FACTORS = SparseFactors(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5)
 WISHART = NormalInverseWishart(CENTRE[:4], 1.5, 6 * np.eye(4) + 2.0, 12.0)
-LAWS = {"wishart": WISHART, "learned": LEARNED, "factors": FACTORS}
+FREE = LearnedScale(CENTRE[:4], scale=1.0)  # nu is learned too
+LAWS = {"wishart": WISHART, "learned": LEARNED, "nu too": FREE, "factors": FACTORS}
 
 
 @pytest.fixture
@@ -133,6 +134,38 @@ def test_scales_given_mean_and_cov_have_the_joint_density(rng):
         one = stats.invgamma(0.5 * (LEARNED.nu + k), scale=rate[i])
         assert ks_pvalue([d.spread[i] for d in drawn], one.cdf) > MIN_P
     assert ks_pvalue([d.strength for d in drawn], of_strength.cdf) > MIN_P
+
+
+def test_nu_has_the_evidence_of_the_rows(rng):
+    """By Bayes's rule at one mean and cov: prior times likelihood over posterior."""
+    p = FREE.draw(rng)
+    psi = rows_of(p, 7, rng)
+    told = FREE._given(p.spread, p.strength, 3.0)
+    scatter = told.posterior(*statistics(psi)).scale - told.scale
+    root = np.sqrt(np.diag(p.spread))
+    found = FREE._log_marginal(7, np.linalg.eigvalsh(root @ scatter @ root))
+
+    def log_density(law):
+        of_mean = stats.multivariate_normal(law.mean, p.cov / law.strength)
+        return stats.invwishart(law.degrees, law.scale).logpdf(p.cov) + of_mean.logpdf(p.mean)
+
+    expected = []
+    for nu in FREE.nus:
+        prior = FREE._given(p.spread, p.strength, nu)
+        expected.append(log_density(prior) - log_density(prior.posterior(*statistics(psi))))
+    np.testing.assert_allclose(found - found[0], np.subtract(expected, expected[0]), atol=1e-8)
+
+
+def test_nu_tells_dependent_rows_from_others(rng):
+    k, n = 12, 150
+    law, common = LearnedScale(np.zeros(k)), rng.normal(size=(n, 1))
+    for psi, low, high in ((rng.normal(size=(n, k)), 64, 1024), (0.5 * common, 2, 32)):
+        psi = psi + 0.5 * rng.normal(size=(n, k))
+        parameters, nus = law.start(rng), []
+        for _ in range(60):
+            parameters = law.redraw(parameters, *statistics(psi), rng)
+            nus.append(float(parameters.nu))
+        assert low <= np.median(nus[20:]) <= high
 
 
 # sums over factors that are never drawn
@@ -326,9 +359,18 @@ class ShapeOffByHalf(LearnedScale):
         return super().redraw_scales(parameters, rng)._replace(spread=spread)
 
 
+@dataclass(frozen=True, eq=False)
+class RowTooMany(LearnedScale):
+    """Nu is drawn as if there were one row more."""
+
+    def _log_marginal(self, n, eigenvalues):
+        return super()._log_marginal(n + 1, eigenvalues)
+
+
 @pytest.mark.parametrize(
     ("law", "kind"),
     [
+        (RowTooMany(CENTRE[:4], scale=1.0), gibbs),
         (LevelTooSure(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5), levels),
         (NoiseOffByHalf(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.5), gibbs),
         (FixedStrength(CENTRE[:4], scale=1.0, nu=3.0), gibbs),
@@ -342,7 +384,7 @@ def test_a_sabotaged_step_loses_the_law(law, kind, rng):
 
 def test_no_rows_leave_the_law(rng):
     """Steps given nothing go through the prior."""
-    for name in ("learned", "factors"):
+    for name in ("learned", "nu too", "factors"):
         law = LAWS[name]
         nothing = lambda p, psi, rng, law=law: (
             law.redraw(p, 0, np.zeros(len(p.mean)), np.zeros_like(p.cov), rng),

@@ -33,26 +33,28 @@ def run(folder, *, quick=False):
     with diagnosis.warnings_as_notes():
         model.fit(counts)
     click.echo(f"fitted in {time.perf_counter() - begun:.0f} seconds\n")
-    _print_tables(model, words, counts)
-    click.echo(f"picture: {_draw(model, words, folder)}\n\n{_NEXT}")
+    association = model.topic_association(counts)
+    _print_tables(model, words, association)
+    click.echo(f"picture: {_draw(model, words, association, folder)}\n\n{_NEXT}")
 
 
-def _print_tables(model, words, counts):
+def _print_tables(model, words, association):
     click.echo("What they speak about: share of all words, and likeliest words")
     for _, share, likeliest in views.topic_table(model, words, 7).itertuples(index=False):
         click.echo(f"  {share:5.1%}  {' '.join(likeliest)}")
     labels = views.topic_labels(model, words)
-    pairs = views.known_pairs(model.topic_association(counts).table(None), 10, labels)
+    pairs = views.known_pairs(association.table(None), 10, labels)
     click.echo("\nTopics that go together in passages, or apart: association (90 % interval)")
     for r, lower, upper, one, other in pairs.itertuples(index=False):
         click.echo(f"  {r:+.2f} ({lower:+.2f} to {upper:+.2f})  {one}  |  {other}")
     click.echo()
 
 
-def _draw(model, words, folder):
-    figure = pictures.graph_of_topics(model, views.topic_labels(model, words))
+def _draw(model, words, association, folder):
+    shares = model.topic_sizes()["share"]
+    figure = pictures.graph_of_known(association, views.topic_labels(model, words), shares)
     _make_room(figure, 0.4)
-    figure.suptitle("State of the Union addresses: topics and correlations of their log shares")
+    figure.suptitle("State of the Union addresses: topics that go together or apart")
     path = folder / "topics.png"
     figure.savefig(path, dpi=120)
     return path

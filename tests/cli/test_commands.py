@@ -546,5 +546,5 @@ def test_demo_prints_tables_and_draws_a_picture(tmp_path):
     assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
     page = " ".join((Path(__file__).parents[2] / "docs" / "index.md").read_text().split())
     title, picture = result.stdout.split(",")[0], re.search(r"picture: (.*)", result.stdout)[1]
-    for what in (title, f"{N_TOPICS} topics", f"demo/{Path(picture).name}", "log shares"):
+    for what in (title, f"{N_TOPICS} topics", f"demo/{Path(picture).name}", "together or apart"):
         assert what in page, f"docs/index.md tells of another demo: it has no {what!r}"

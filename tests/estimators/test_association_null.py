@@ -123,12 +123,24 @@ def log_shares(counts, seed):
     return fitted(counts, seed).log_share_correlation(level=0.9)
 
 
-def balanced_sticks(counts, seed):
-    """Take the sparse gauge of the covariance of log shares that a balanced tree of sticks tells."""
-    model = fitted(counts, seed, decomposition="balanced")
+def sticks_in_the_gauge(counts, seed, tree):
+    """Take the sparse gauge of the covariance of log shares that a tree of sticks tells."""
+    model = fitted(counts, seed, decomposition=tree)
     populations = map(model.model_.log_population, model._parameters(100))
     drawn = np.array([correlations(np.cov(log_pi.T)) for log_pi in populations])
     return drawn.mean(axis=0), *np.quantile(drawn, [0.05, 0.95], axis=0)
+
+
+def sticks_by_frequency(counts, seed):
+    return sticks_in_the_gauge(counts, seed, "frequency")
+
+
+def huffman_sticks(counts, seed):
+    return sticks_in_the_gauge(counts, seed, "huffman")
+
+
+def balanced_sticks(counts, seed):
+    return sticks_in_the_gauge(counts, seed, "balanced")
 
 
 def weak_wishart(counts, seed):
@@ -155,6 +167,10 @@ def nothing(counts, seed):
         (log_shares, "independent"),
         (log_shares, "dirichlet"),
         (log_shares, "plain"),
+        (sticks_by_frequency, "independent"),
+        (sticks_by_frequency, "plain"),
+        (huffman_sticks, "independent"),
+        (huffman_sticks, "plain"),
         (balanced_sticks, "independent"),
         (balanced_sticks, "plain"),
         (weak_wishart, "independent"),

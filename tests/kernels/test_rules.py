@@ -18,9 +18,12 @@ HOME = Path(polystick.kernels.__file__).parent
 FILES = sorted(HOME.glob("*.py"))
 
 # kernels with one call site that stay calls: what is rare is kept out of hot loops, and type inference
-# takes more than twice the time for twice the code
+# takes more than twice the time for twice the code; and loops are vectorised that stand alone
 CALLED = {
     "ellipse.draw_angles",
+    "log_concave._climb_in_place",
+    "log_concave._find_hats",
+    "log_concave._propose_all",
     "streams._finish_normal",
     "polyagamma.draw_residual",
     "stick_filter._filter_sequence",

@@ -42,6 +42,7 @@ LIGHT = CorrelatedCounts(
 LEARNED = CorrelatedCounts(
     LearnedScale(np.array([-1.0, -0.5, -1.0]), scale=1.0, nu=6.0), Decomposition.sticks(range(4))
 )
+FREE = CorrelatedCounts(LearnedScale(LEARNED.prior.centre, scale=1.0), Decomposition.balanced(4))
 TOTALS = np.array([0, 1, 3, 8, 30])
 LARGE = np.array([0, 2, 10, 5000, 300, 30])
 needs_jit = pytest.mark.skipif(not JIT, reason="thousands of sweeps need the compiler")
@@ -94,6 +95,7 @@ STRONG = {
     "heavy tails": law_of(HEAVY, LARGE, summarise_residuals),
     "light tails": law_of(LIGHT, LARGE, summarise_residuals),
     "learned": law_of(LEARNED, LARGE, summarise_residuals),
+    "learned, nu too": law_of(FREE, LARGE, summarise_residuals),
 }
 GIVEN = ("heavy tails", "light tails")  # laws whose scale is not learned
 

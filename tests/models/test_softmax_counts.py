@@ -34,6 +34,7 @@ WISHART = SoftmaxCounts(
     NormalInverseWishart(CENTRE[:4], 1.5, 6 * np.eye(4) + 2.0 * np.eye(4)[::-1], 12.0)
 )
 LEARNED = SoftmaxCounts(LearnedScale(CENTRE[:4], scale=1.0, nu=6.0))
+FREE = SoftmaxCounts(LearnedScale(CENTRE[:4], scale=1.0))
 FACTORS = SoftmaxCounts(SparseFactors(CENTRE, 2, scale=0.7, sparsity=0.5, wide=1.0))
 HEAVY = SoftmaxCounts(NormalInverseWishart(CENTRE[:4] - 1.0, 0.8, np.eye(4) + 2.0, 6.0))
 
@@ -83,6 +84,7 @@ STRONG = {
     "factors, few counts": law_of(FACTORS, TOTALS),
     "heavy wishart": law_of(HEAVY, LARGE),
     "learned": law_of(LEARNED, LARGE),
+    "learned, nu too": law_of(FREE, LARGE),
     "factors": law_of(FACTORS, LARGE),
 }
 
@@ -286,11 +288,12 @@ def test_a_sabotaged_move_loses_the_law(name, wrong, move, n_starts, rng):
 # calibration
 
 
-def sbc(model, n_simulations, rng, n_draws=99):
+def sbc(model, n_simulations, rng, thin, n_draws=99):
+    """Return p-values of ranks. Under the full law some tables mix slowly, and need the more thinning."""
     found = []
     for seed in range(n_simulations):
         parameters, rows, counts = model.simulate(TOTALS, rng)
-        gibbs = Gibbs(n_draws, n_burn=100, thin=6, n_chains=1, keep=("probabilities",))
+        gibbs = Gibbs(n_draws, n_burn=300, thin=thin, n_chains=1, keep=("probabilities",))
         posterior = gibbs.run(model, model.shards(counts), seed=seed)
         truth = model.describe_parameters(parameters)
         variances = np.diagonal(posterior["cov"][0], axis1=1, axis2=2)
@@ -304,19 +307,21 @@ def sbc(model, n_simulations, rng, n_draws=99):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("model", [LEARNED, FACTORS], ids=["learned", "factors"])
-def test_sbc(model, rng):
-    p = sbc(model, 400, rng)
+@pytest.mark.parametrize(
+    ("model", "thin"), [(LEARNED, 40), (FACTORS, 6)], ids=["learned", "factors"]
+)
+def test_sbc(model, thin, rng):
+    p = sbc(model, 200, rng, thin)
     assert p.min() > 1e-4, p
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "wrong", [TwiceCounted(LEARNED.law), TwiceCounted(FACTORS.law)], ids=["learned", "factors"]
+    "wrong", [SureOfOne(LEARNED.law), TwiceCounted(FACTORS.law)], ids=["learned", "factors"]
 )
 def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
-    assert sbc(wrong, 400, rng).min() < 1e-4
+    assert sbc(wrong, 200, rng, 6).min() < 1e-4
 
 
 # identities

@@ -2,12 +2,21 @@
 
 import numpy as np
 
-__all__ = ["PICTURES", "graph_of_topics"]
+__all__ = ["PICTURES", "graph_of_known"]
 
 _PLACES = ({"lon", "lat"}, {"longitude", "latitude"})  # names of columns that make a map
 
 
-def graph_of_topics(estimator, labels):
+def graph_of_known(association, labels=None, sizes=None):
+    """Draw the associations that are known as a graph, at most about two for each node: the strongest."""
+    from polystick import plots
+
+    threshold = _threshold(association.mean.where(association.known, 0))
+    looks = {"labels": labels, "sizes": sizes, "threshold": threshold}
+    return plots.association_graph(association, **looks).figure
+
+
+def _graph_of_topics(estimator, labels):
     """Draw the topics as a graph, with the lines that matter most: about two for each topic."""
     from polystick import plots
 
@@ -30,7 +39,7 @@ def _topics(run):
     from polystick.commands.views import topic_labels
 
     model, labels = run.estimator, topic_labels(run.estimator, run.names)
-    yield "topic_graph", graph_of_topics(model, labels)
+    yield "topic_graph", _graph_of_topics(model, labels)
     yield "topic_sizes", plots.topic_sizes(model.topic_sizes().rename(index=labels)).figure
     matrix = model.topic_correlation().mean.rename(index=labels, columns=labels)
     yield "correlation", plots.correlation(matrix).figure
@@ -56,9 +65,7 @@ def _associations(run, shares):
     if has_associations(run):
         found = run.estimator.category_association()
         yield "association", plots.association(found).figure
-        threshold = _threshold(found.mean.where(found.known, 0))
-        graph = plots.association_graph(found, sizes=shares, threshold=threshold)
-        yield "association_graph", graph.figure
+        yield "association_graph", graph_of_known(found, sizes=shares)
 
 
 def _gp(run):

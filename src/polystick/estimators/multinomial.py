@@ -43,10 +43,10 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         with one entry for each category, none of which comes first; `category_association` needs it.
         Gibbs only.
     covariance : "full", "factor" or None
-        The law of the covariance of psi, which learns its scale. "full": half-t standard deviations and
-        about uniform correlations (Huang and Wand 2013). "factor": few factors that move few entries each
-        (horseshoe loadings), and noise; Gibbs only. None: what `prior` says, or "full" for sticks and
-        "factor" for a softmax.
+        The law of the covariance of psi, which learns its scale. "full": half-t standard deviations
+        (Huang and Wand 2013), and correlations whose size is learned too. "factor": few factors that move
+        few entries each (horseshoe loadings), and noise; Gibbs only. None: what `prior` says, or "full" for
+        sticks and "factor" for a softmax.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits: "frequency" (sticks, largest category first), "given"
         (sticks in the order of the columns), "balanced", "huffman", a permutation of the columns, or a

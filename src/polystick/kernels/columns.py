@@ -23,9 +23,8 @@ import math
 import numpy as np
 
 from polystick.kernels import gammas as gamma_variates
-from polystick.kernels import kernel, linalg, log_concave, polyagamma, streams
+from polystick.kernels import grams, kernel, linalg, log_concave, polyagamma, streams
 
-STRIDE = 4  # rows that are added at a time
 NOISE = np.uint64(2**64 - 1)  # in the place of a row, for what belongs to no row
 
 
@@ -60,23 +59,18 @@ def add_regression_in_place(successes, trials, omega, psi, centre, stick, v, pre
     omega : (n,) of this stick
     """
     n, k = psi.shape
-    x, weight = np.zeros((n + STRIDE, k)), np.zeros(n + STRIDE)  # rows of 0 at the end say nothing
+    wide = grams.padded(k)
+    x, tile = np.zeros(n * wide), np.empty(grams.BLOCK * grams.SPAN)
+    weight, target = np.empty(n), np.empty(n)
     for i in range(n):
         share = 1.0 / (1.0 + v * omega[i])
         weight[i] = omega[i] * share
+        target[i] = (successes[i, stick] - 0.5 * trials[i, stick]) * share
         for p in range(k):
-            x[i, p] = psi[i, p] - centre[p]
-        x[i, stick] = 1.0
-        target = (successes[i, stick] - 0.5 * trials[i, stick]) * share
-        linalg.add_multiple_in_place(linear, target, x[i])
-    for p in range(k):
-        row = precision[p]
-        for i in range(0, n, STRIDE):
-            a, b = weight[i] * x[i, p], weight[i + 1] * x[i + 1, p]
-            c, d = weight[i + 2] * x[i + 2, p], weight[i + 3] * x[i + 3, p]
-            first, second, third, fourth = x[i], x[i + 1], x[i + 2], x[i + 3]
-            for q in range(p, k):
-                row[q] += a * first[q] + b * second[q] + c * third[q] + d * fourth[q]
+            x[i * wide + p] = psi[i, p] - centre[p]
+        x[i * wide + stick] = 1.0
+    grams.add_in_place(x, weight, tile, precision)
+    grams.add_row_in_place(x, target, stick, tile, linear)
 
 
 @kernel(inline="always")
@@ -107,22 +101,33 @@ def redraw_in_place(key, rows, successes, trials, chosen, omega, centre, stick, 
     omega : (n,) of this stick
     """
     n, k = psi.shape
-    v, squares = law[k], 0.0
-    for i in range(n):
-        s0, s1 = streams.open_stream(key, rows[i])
-        given = law[stick]
-        for p in range(k):
-            if p != stick:
-                given += law[p] * (psi[i, p] - centre[p])
-        y, t = float(successes[i, stick]), float(trials[i, stick])
-        if chosen[i, stick]:
-            x, s0, s1 = log_concave.draw(y, t, given, 1.0 / v, psi[i, stick], s0, s1)
-        else:
-            e, s0, s1 = streams.normal(s0, s1)
-            precision = 1.0 / v + omega[i]
-            x = (given / v + y - 0.5 * t) / precision + e / math.sqrt(precision)
-        psi[i, stick] = x
-        squares += (x - given) * (x - given)
+    v, squares, size = law[k], 0.0, log_concave.TOGETHER
+    y, t, given, x = np.ones(size), np.ones(size), np.zeros(size), np.zeros(size)
+    s0, s1, at = np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.intp)
+    work, found = np.zeros((log_concave.WORK, size)), np.empty(size, np.bool_)
+    for start in range(0, n, size):
+        count = 0
+        for i in range(start, min(start + size, n)):
+            about = law[stick]
+            for p in range(k):
+                if p != stick:
+                    about += law[p] * (psi[i, p] - centre[p])
+            z0, z1 = streams.open_stream(key, rows[i])
+            yes, all_of = float(successes[i, stick]), float(trials[i, stick])
+            if chosen[i, stick]:
+                y[count], t[count], given[count] = yes, all_of, about
+                x[count], s0[count], s1[count], at[count] = psi[i, stick], z0, z1, i
+                count += 1
+            else:
+                e, z0, z1 = streams.normal(z0, z1)
+                precision = 1.0 / v + omega[i]
+                new = (about / v + yes - 0.5 * all_of) / precision + e / math.sqrt(precision)
+                squares += (new - about) * (new - about)
+                psi[i, stick] = new
+        log_concave.draw_in_place(count, y, t, given, 1.0 / v, x, s0, s1, work, found)
+        for i in range(count):
+            psi[at[i], stick] = x[i]
+            squares += (x[i] - given[i]) * (x[i] - given[i])
     return squares
 
 

@@ -25,7 +25,7 @@ LAYER_BITS = np.uint64(255)
 UNIT = 2.0**-53
 
 
-def _wrapping(function):
+def wrapping(function):
     """Let uint64 arithmetic wrap around silently where plain Python runs the kernels."""
     plain = numba.config.DISABLE_JIT  # type: ignore[attr-defined]
     return np.errstate(over="ignore")(function) if plain else function
@@ -36,7 +36,7 @@ def _rotate(bits, shift):
     return (bits << np.uint64(shift)) | (bits >> np.uint64(64 - shift))
 
 
-@_wrapping
+@wrapping
 @kernel(forceinline=True)
 def _scramble(bits):
     """Hash 64 bits to 64 bits, one to one (the finaliser of SplitMix64)."""
@@ -45,7 +45,7 @@ def _scramble(bits):
     return bits ^ (bits >> np.uint64(31))
 
 
-@_wrapping
+@wrapping
 @kernel(forceinline=True)
 def open_stream(key, row):
     """Return the state of the stream of a row: two independent hashes of (key, row)."""
@@ -56,7 +56,7 @@ def open_stream(key, row):
     return s0, s1
 
 
-@_wrapping
+@wrapping
 @kernel(forceinline=True)
 def next_bits(s0, s1):
     """Draw 64 bits (Blackman and Vigna 2021)."""

@@ -177,10 +177,9 @@ class CorrelatedCounts:
         """Let each stick's rows, its part of cov and its scale shrink or grow together."""
         psi = np.concatenate([part.psi for part in rows])
         counts = [np.concatenate([shard.splits[i] for shard in shards]) for i in (0, 1)]
-        mean, cov, precision, spread, strength = parameters
-        cov, precision, spread = cov.copy(), precision.copy(), spread.copy()
+        mean, cov, precision, spread = (np.array(part) for part in parameters[:4])
         stick_scale.move_in_place(
-            key.at("scales"), tuple(counts), mean - self.prior.centre, float(strength),
+            key.at("scales"), tuple(counts), mean - self.prior.centre, float(parameters.strength),
             self.prior.scale, psi, mean, cov, precision, spread,
         )  # fmt: skip
         ends = np.cumsum([len(part.psi) for part in rows])[:-1]
