@@ -73,12 +73,12 @@ def softmax(folder):
     """A run of six categories, of which the second and the fifth go together."""
     rng = np.random.default_rng(2)
     log_abundance = rng.normal(size=(60, 6))
-    log_abundance[:, 4] = log_abundance[:, 1]
+    log_abundance[:, 4] = log_abundance[:, 1] + 0.3 * rng.normal(size=60)
     shares = np.exp(log_abundance) / np.exp(log_abundance).sum(axis=1, keepdims=True)
     table = pd.DataFrame(rng.multinomial(200, shares), columns=[f"tree {i}" for i in range(6)])
     table.to_csv(folder / "together.csv", index=False)
     options = ["--link", "softmax", "--covariance", "full", "--out", folder / "softmax"]
-    sizes = ["--draws", "60", "--burn", "60", "--chains", "2"]
+    sizes = ["--draws", "150", "--burn", "100", "--chains", "2"]
     call("fit", "multinomial", folder / "together.csv", *options, *sizes)
     return folder / "softmax"
 
