@@ -186,6 +186,28 @@ class StiffLaw(CorrelatedCounts):
 
 
 @dataclass(frozen=True)
+class StudentTooSure(CorrelatedCounts):
+    """Open cells are redrawn as if there were twice as many rows."""
+
+    def _redraw_open_cells(self, parameters, shards, rows, key):
+        sure = replace(
+            self, prior=replace(self.prior, degrees=self.prior.degrees + len(rows[0].psi))
+        )
+        _, rows = CorrelatedCounts._redraw_open_cells(sure, parameters, shards, rows, key)
+        psi = rows[0].psi
+        law = self.prior.posterior(len(psi), psi.sum(axis=0), psi.T @ psi)
+        return law.draw(key.generator("right again")), rows
+
+
+@dataclass(frozen=True)
+class StaleLaw(CorrelatedCounts):
+    """Mean and cov stay where they were when open cells were drawn without them."""
+
+    def _redraw_open_cells(self, parameters, shards, rows, key):
+        return parameters, super()._redraw_open_cells(parameters, shards, rows, key)[1]
+
+
+@dataclass(frozen=True)
 class SureSplits(CorrelatedCounts):
     """Lopsided splits are drawn as if the law were three times as sure of them."""
 
@@ -207,8 +229,19 @@ class SureSplits(CorrelatedCounts):
 
 
 @needs_jit
-@pytest.mark.parametrize(("wrong", "move"), [(StiffLaw, together_only), (SureSplits, rows_only)])
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize(
+    ("wrong", "move", "name"),
+    [
+        *((StiffLaw, together_only, name) for name in GIVEN),
+        *((SureSplits, rows_only, name) for name in GIVEN),
+        (
+            StudentTooSure,
+            together_only,
+            "heavy tails",
+        ),  # light ones are nearly normal with any degrees
+        (StaleLaw, together_only, "heavy tails"),
+    ],
+)
 def test_a_sabotaged_move_loses_the_law(wrong, move, name, rng):
     law, model = STRONG[name]
     twin = wrong(model.prior, model.decomposition)
@@ -235,12 +268,19 @@ class ForgottenMean(CorrelatedCounts):
         return moved._replace(strength=parameters.strength), rows
 
 
+def scales_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    shards = model.shards(counts)
+    parameters, (rows,) = model._move_scales(parameters, shards, [rows], Key(7, i))
+    return parameters, rows, counts
+
+
 @needs_jit
 @pytest.mark.parametrize("wrong", [FreeScales, ForgottenMean])
 def test_sabotaged_scales_lose_the_law(wrong, rng):
     law, model = STRONG["learned"]
     twin = wrong(model.prior, model.decomposition)
-    assert np.abs(law.drift_z(partial(together_only, twin), 1500, 6, rng)).max() > MAX_Z
+    assert np.abs(law.drift_z(partial(scales_only, twin), 1500, 6, rng)).max() > MAX_Z
 
 
 @needs_jit

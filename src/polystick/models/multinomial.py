@@ -19,7 +19,7 @@ from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave, stick_scale
 from polystick.kernels import splits as splits_kernels
-from polystick.models import watched, weak_sticks
+from polystick.models import open_cells, watched, weak_sticks
 from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
@@ -62,6 +62,7 @@ class Shard(NamedTuple):
     splits: Splits  # (n, k) each
     log_coefficient: float  # sum of log multinomial coefficients
     lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+    open_cells: np.ndarray  # (n, k) of which counts tell little
     open: np.ndarray  # (k,) share of psi's variance that counts leave to the law, summed over rows
 
 
@@ -107,6 +108,7 @@ class CorrelatedCounts:
             splits,
             log_coefficients(counts).sum(),
             augmentation.lopsided(splits),
+            open_cells.find(splits),
             weak_sticks.left_open(splits),
         )
 
@@ -144,12 +146,13 @@ class CorrelatedCounts:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """Move scales of sticks, then redraw weak ones of all rows with their part of mean and cov.
+        """Redraw open cells of few rows, move scales of sticks, redraw weak ones with their part of the law.
 
         Each where the law of mean and cov allows it.
         """
         if not hasattr(self.prior, "given"):
             return parameters, rows
+        parameters, rows = self._redraw_open_cells(parameters, shards, rows, key)
         if hasattr(self.prior, "redraw_scales"):
             parameters, rows = self._move_scales(parameters, shards, rows, key)
         open_share = sum(shard.open for shard in shards) / sum(len(shard.rows) for shard in shards)
@@ -173,18 +176,32 @@ class CorrelatedCounts:
         moved = {"mean": normal.mean, "cov": normal.cov, "precision": normal.precision}
         return parameters._replace(**moved), [Rows(part) for part in psi]
 
+    def _redraw_open_cells(self, parameters, shards, rows, key):
+        """Draw cells of which counts tell little with mean and cov integrated out, where rows are few."""
+        n_rows = sum(len(part.psi) for part in rows)
+        if n_rows > open_cells.FEW or not any(shard.open_cells.any() for shard in shards):
+            return parameters, rows
+        ids, chosen = (_join(shards, name) for name in ("rows", "open_cells"))
+        psi, law = open_cells.redraw(
+            self.prior.given(parameters),
+            ids,
+            (*_joined_splits(shards), chosen),
+            _join(rows, "psi"),
+            key,
+        )
+        return parameters._replace(**law._asdict()), _cut(psi, rows)
+
     def _move_scales(self, parameters, shards, rows, key):
         """Let each stick's rows, its part of cov and its scale shrink or grow together."""
-        psi = np.concatenate([part.psi for part in rows])
-        counts = [np.concatenate([shard.splits[i] for shard in shards]) for i in (0, 1)]
+        psi = _join(rows, "psi").copy()
+        counts = _joined_splits(shards)
         mean, cov, precision, spread = (np.array(part) for part in parameters[:4])
         stick_scale.move_in_place(
-            key.at("scales"), tuple(counts), mean - self.prior.centre, float(parameters.strength),
+            key.at("scales"), counts, mean - self.prior.centre, float(parameters.strength),
             self.prior.scale, psi, mean, cov, precision, spread,
         )  # fmt: skip
-        ends = np.cumsum([len(part.psi) for part in rows])[:-1]
         moved = parameters._replace(cov=cov, precision=precision, spread=spread)
-        return moved, [Rows(part) for part in np.split(psi, ends)]
+        return moved, _cut(psi, rows)
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
@@ -331,6 +348,23 @@ class CorrelatedCounts:
         points = standard_normal_points(n_points, self.n_sticks)
         root = np.linalg.cholesky(parameters.cov)
         return self.decomposition.log_probabilities(parameters.mean + points @ root.T)
+
+
+def _join(parts, name):
+    """Return a field of all blocks."""
+    fields = [getattr(part, name) for part in parts]
+    return fields[0] if len(fields) == 1 else np.concatenate(fields)
+
+
+def _joined_splits(shards):
+    return Splits(*(_join([shard.splits for shard in shards], name) for name in Splits._fields))
+
+
+def _cut(psi, like):
+    """Return rows of the blocks that these are."""
+    if len(like) == 1:
+        return [Rows(psi)]
+    return [Rows(part) for part in np.split(psi, np.cumsum([len(part.psi) for part in like])[:-1])]
 
 
 @functools.lru_cache(maxsize=8)
