@@ -85,9 +85,9 @@ def predicted_lag(splits):
     return lag(splits, empirical_logit(splits), predicted_variance(splits))
 
 
-def lopsided(splits):
-    """Tell for which splits another way to draw psi pays."""
-    return predicted_lag(splits) > LONG_LAG
+def lopsided(splits, longest=LONG_LAG):
+    """Tell for which splits another way to draw psi pays: those with a longer lag."""
+    return predicted_lag(splits) > longest
 
 
 def site(splits, psi):

@@ -127,6 +127,13 @@ def together_only(model, everything, i, rng):
     return parameters, rows, counts
 
 
+def cells_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    shards = model.shards(counts)
+    parameters, (rows,) = model._redraw_open_cells(parameters, shards, [rows], Key(7, i))
+    return parameters, rows, counts
+
+
 @needs_jit
 @pytest.mark.parametrize("n_starts", [600, pytest.param(6000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("move", [sweep_only, rows_only, together_only])

@@ -23,6 +23,7 @@ from polystick.models import open_cells, watched, weak_sticks
 from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
+LONG_LAG = 2.5  # from which splits are drawn without omega too, which costs little in rows
 DISPERSION = 2.0  # of the start, in standard errors of the empirical logits
 
 
@@ -107,7 +108,7 @@ class CorrelatedCounts:
             ids,
             splits,
             log_coefficients(counts).sum(),
-            augmentation.lopsided(splits),
+            augmentation.lopsided(splits, LONG_LAG),
             open_cells.find(splits),
             weak_sticks.left_open(splits),
         )

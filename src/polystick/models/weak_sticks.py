@@ -13,7 +13,7 @@ from polystick.gaussians.normal import Normal
 from polystick.kernels import columns
 
 VARIANCE = 0.3  # of psi given the law, where rows vary little
-WEAK = 0.02  # share of psi's variance that counts leave to the law, on average over rows
+WEAK = 0.05  # share of psi's variance that counts leave to the law, on average over rows
 STEP = np.uint64(0x9E3779B97F4A7C15)  # between the keys of sticks
 MOST_STICKS = 24  # of a sweep, so that columns cost no more than rows
 
