@@ -17,7 +17,7 @@ import numpy as np
 
 from polystick import augmentation
 from polystick.augmentation import Potential
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import walk_sticks
 from polystick.kernels.splits import log_likelihood
@@ -261,8 +261,9 @@ class CompositionDynamics(MultinomialDynamics):
         n, xx, yx, yy = statistics[:4]
         d, prior = self.n_dims, self.dynamics_prior
         scale = prior.scale + yy + xx - yx - yx.T
-        noise = NormalInverseWishart(np.zeros(d), 1.0, 0.5 * (scale + scale.T), prior.degrees + n)
-        return np.eye(d), noise.draw(rng).cov
+        cov = InverseWishart(0.5 * (scale + scale.T), prior.degrees + n).draw(rng)
+        rng.standard_normal(d)  # of a mean that there was once: seeds keep their bits
+        return np.eye(d), cov
 
     # what to record
 
