@@ -25,7 +25,7 @@ from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.kernels import splits as splits_kernels
 from polystick.models import watched
-from polystick.models.documents import evenly
+from polystick.models.blocks import evenly
 from polystick.models.process_factors import VariationalProcess
 from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, solver_at
 from polystick.models.process_sites import Sites, draw_white, turn

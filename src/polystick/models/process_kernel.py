@@ -16,7 +16,7 @@ from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
-from polystick.models.slices import MOST_STEPS, ellipse_step, slice_sweep
+from polystick.models.slice_sampling import MOST_STEPS, ellipse_step, slice_sweep
 
 FARTHEST = 30.0  # that an anchor may be from 0: beyond, a site has next to no curvature
 LEAST_WORTH = 1e-3  # of surrogate data
