@@ -18,7 +18,8 @@ from polystick.keys import Key
 from polystick.models import process as process_module
 from polystick.models import process_sites, slice_sampling
 from polystick.models.process import ProcessCounts
-from polystick.models.process_kernel import Axes, centred
+from polystick.models.process_axes import Axes
+from polystick.models.process_kernel import centred
 from polystick.models.process_sites import Sites
 from statistics_tools import MAX_Z, z_scores
 
@@ -147,7 +148,7 @@ def forget_normaliser(monkeypatch):
 
 def forget_base(monkeypatch):
     """Sabotage: what the ellipses of theta are about is taken as a part of its law."""
-    from polystick.models import process_kernel
+    from polystick.models import process_axes
 
     def step(log_density, point, centre, root, rng):
         def biased(at):
@@ -155,7 +156,7 @@ def forget_base(monkeypatch):
 
         return slice_sampling.ellipse_step(biased, point, centre, root, rng)
 
-    monkeypatch.setattr(process_kernel, "ellipse_step", step)
+    monkeypatch.setattr(process_axes, "ellipse_step", step)
 
 
 @needs_jit
