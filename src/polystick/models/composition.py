@@ -213,12 +213,14 @@ class CompositionDynamics(MultinomialDynamics):
         n_pairs = np.maximum(lengths - 1, 0).sum()
         shapes = 0.5 * (law.degrees + k - 1 + n_pairs), 0.5 * (self.initial_prior.degrees + 1)
         gammas = np.stack([rng.standard_gamma(shape, k) for shape in shapes])
-        noise = key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), gammas
+        noise = walk_sticks.Noise(
+            key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), *gammas
+        )
         precision = np.linalg.inv(prior.chain.dynamics_cov)
         n_stuck = walk_sticks.draw_sticks(
-            key.at("sticks"), shard.starts, shard.table,
-            sites_of.dense(shard, given.lopsided, given.potential),
-            (law.scale, law.degrees), self.first_law(prior, lengths), noise, states, precision,
+            key.at("sticks"), shard.starts, sites_of.dense(shard, given.lopsided, given.potential),
+            walk_sticks.LawOfCov(law.scale, law.degrees), self.first_law(prior, lengths), noise,
+            states, precision,
         )  # fmt: skip
         if n_stuck:
             chain = replace(prior.chain, dynamics_cov=np.linalg.inv(precision))
@@ -229,8 +231,10 @@ class CompositionDynamics(MultinomialDynamics):
         """Return what sticks need to know of first states: of one sequence, their prior."""
         if len(lengths) == 1 and lengths[0] > 0:
             law = self.initial_prior
-            return law.mean, np.linalg.inv(law.scale), 1.0 + 1.0 / law.strength
-        return prior.chain.initial_mean, np.linalg.inv(prior.chain.initial_cov), 0.0
+            inverse = np.linalg.inv(law.scale)
+            return walk_sticks.LawOfFirst(law.mean, inverse, 1.0 + 1.0 / law.strength)
+        chain = prior.chain
+        return walk_sticks.LawOfFirst(chain.initial_mean, np.linalg.inv(chain.initial_cov), 0.0)
 
     def _sum_up(self, shard, states):
         splits = shard.splits

@@ -15,6 +15,7 @@ from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.decomposition import Splits
 from polystick.kernels import ellipse
+from polystick.kernels.walk_sticks import Cells
 from polystick.models.sequence_splits import Steps
 
 LOPSIDED = 1.5  # times the curvature of the likelihood
@@ -133,9 +134,10 @@ def filled(lopsided, omega, sites):
 
 
 def dense(shard, lopsided, potential):
-    """Return kappa, omega and whether they are a site, (k, S)."""
+    """Return the cells of all sticks."""
     shape, nodes = shard.table[0].shape, shard.splits.nodes
     kappa, omega, fixed = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
     kappa[nodes, shard.step_of], omega[nodes, shard.step_of] = potential
     fixed[lopsided.nodes, lopsided.steps] = True
-    return kappa, omega, fixed
+    hits, tries = shard.table
+    return Cells(hits, tries, kappa, omega, fixed)
