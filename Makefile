@@ -4,7 +4,14 @@ BIN := .venv/bin
 # uv, where it is at hand, installs in a fifth of the time.
 INSTALL := $(if $(shell command -v uv),uv pip install --python $(BIN)/python,$(BIN)/python -m pip install --disable-pip-version-check) --quiet
 
-.PHONY: demo test slow nojit check format bench bench-scores docs clean
+# kernels that have a scalar twin, and models that stand on them: under a minute each on two cores
+TWINS := $(patsubst %,tests/kernels/test_%.py,gaussian_rows emissions grams assignments collapsed)
+NOSIMD := $(TWINS) tests/kernels/test_simd.py tests/kernels/test_simd32.py tests/kernels/test_cache.py \
+	tests/models/test_multinomial.py tests/models/test_dynamics_model.py
+NOJIT := $(TWINS) tests/test_augmentation.py tests/models/test_multinomial.py \
+	$(patsubst %,tests/kernels/test_%.py,streams linalg special walks trees)
+
+.PHONY: demo test slow nojit nojit-short nosimd check format bench bench-scores docs clean
 
 demo: .venv/.demo
 	$(BIN)/polystick demo --out demo
@@ -17,6 +24,12 @@ slow: .venv/.reference
 
 nojit: .venv/.test
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+nojit-short: .venv/.test
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal $(NOJIT)
+
+nosimd: .venv/.test
+	POLYSTICK_SIMD=0 $(BIN)/python -m pytest -n auto --dist worksteal $(NOSIMD)
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -1,10 +1,13 @@
 """Small multinomial dynamics for tests, and sweeps of them."""
 
+import functools
+
 import numpy as np
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
+from polystick.inference.execution import add
 from polystick.keys import Key
 from polystick.models import composition, composition_sites, dynamics
 from polystick.models.composition import CompositionDynamics
@@ -56,7 +59,7 @@ def sweep(model, totals, everything, key, rng, inputs=None, size=3):
         mine = rows_at(model, shard, rows.states[at : at + shard.n_steps])
         parts.append(model.draw_rows(prior, shard, mine, key))
         at += shard.n_steps
-    total = type(parts[0][1])(*map(sum, zip(*(part[1] for part in parts))))
+    total = functools.reduce(add, (part[1] for part in parts))
     parameters = model.draw_parameters(parameters, total, key)
     rows = rows._replace(states=np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_counts(parameters, rows, totals, rng, inputs)

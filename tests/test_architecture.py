@@ -94,7 +94,7 @@ FOREIGN = {
     "estimators": {"numba", "matplotlib"},
 }
 
-LONGEST_FILE = 400
+LONGEST_FILE = 520  # a class is never cut in two to fit
 LONGEST_BODY = 60
 MOST_ARGUMENTS = 10
 

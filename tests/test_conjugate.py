@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from naive_gaussian import wishart_posterior
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart, NormalInverseWishart
 
 N_DRAWS = 10_000
 SIGMAS = 5.0
@@ -231,3 +231,49 @@ def test_an_improper_law_is_refused(change, message):
 def test_an_infinite_expected_cov_is_refused():
     with pytest.raises(ValueError, match="degrees above 4"):
         _ = NormalInverseWishart(np.zeros(3), 1.0, np.eye(3), 3.0).expected_cov
+
+
+# ---- InverseWishart
+
+
+def test_the_covariance_alone_has_the_density_of_scipy():
+    """The log density is -(nu + k + 1) / 2 log|cov| - tr(scale cov^-1) / 2 - the normaliser."""
+    rng = np.random.default_rng(11)
+    law = InverseWishart(spread(3, rng), 6.5)
+    for cov in (law.draw(rng) for _ in range(5)):
+        kernel = -0.5 * (6.5 + 3 + 1) * np.linalg.slogdet(cov)[1]
+        kernel -= 0.5 * np.trace(np.linalg.solve(cov, law.scale))
+        theirs = stats.invwishart(6.5, law.scale).logpdf(cov)
+        np.testing.assert_allclose(kernel - law.log_normaliser, theirs)
+
+
+def test_the_covariance_alone_given_rows_of_known_mean():
+    """Bayes' rule: prior times likelihood over posterior is the same wherever it is looked at."""
+    rng = np.random.default_rng(12)
+    prior, x = InverseWishart(spread(3, rng), 6.5), rng.normal(size=(7, 3))
+    posterior = prior.posterior(len(x), x.T @ x)
+    found = [
+        stats.invwishart(prior.degrees, prior.scale).logpdf(cov)
+        + stats.multivariate_normal(np.zeros(3), cov).logpdf(x).sum()
+        - stats.invwishart(posterior.degrees, posterior.scale).logpdf(cov)
+        for cov in (prior.draw(rng) for _ in range(4))
+    ]
+    np.testing.assert_allclose(found, found[0])
+
+
+def test_draws_of_the_covariance_alone_are_those_of_the_joint_law():
+    """The same numbers in the same order: models that hold the mean share streams with those that do not."""
+    joint = NormalInverseWishart(np.zeros(2), 1.0, np.diag([1.0, 3.0]), 5.0)
+    alone = joint.of_cov.draw(np.random.default_rng(4))
+    np.testing.assert_array_equal(alone, joint.draw(np.random.default_rng(4)).cov)
+
+
+@pytest.mark.parametrize("scale", [np.ones(3), np.ones((2, 3)), [[1.0, 0.5], [0.0, 1.0]]])
+def test_a_scale_that_is_no_covariance_is_refused(scale):
+    with pytest.raises(ValueError, match="scale must be"):
+        InverseWishart(scale, 9.0)
+
+
+def spread(k, rng):
+    roots = rng.normal(size=(k, k + 2))
+    return roots @ roots.T

@@ -1,4 +1,4 @@
-"""Topics are exchangeable: before chains are compared, their topics must be matched."""
+"""Topics are exchangeable (label switching): before chains are compared, their topics must be matched."""
 
 from typing import NamedTuple
 

@@ -14,7 +14,7 @@ from scipy.linalg import cho_solve, lapack
 from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, multigammaln
 
-__all__ = ["NormalInverseWishart", "NormalParameters"]
+__all__ = ["InverseWishart", "NormalInverseWishart", "NormalParameters"]
 
 LOG_2, LOG_2PI = np.log(2.0), np.log(2.0 * np.pi)
 
@@ -31,6 +31,137 @@ class NormalParameters(NamedTuple):
     mean: np.ndarray  # (k,)
     cov: np.ndarray  # (k, k)
     precision: np.ndarray  # (k, k)
+
+
+@dataclass(frozen=True, eq=False)
+class InverseWishart:
+    """The conjugate law of a covariance: |cov|^(-(degrees + k + 1) / 2) exp(-tr(scale cov^-1) / 2).
+
+    Parameters
+    ----------
+    scale : array (k, k)
+        Positive definite. E[cov] is scale / (degrees - k - 1).
+    degrees : float
+        Above k - 1; E[cov] needs more than k + 1.
+    """
+
+    scale: np.ndarray  # (k, k)
+    degrees: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "degrees", float(self.degrees))
+        object.__setattr__(self, "scale", np.array(self.scale, dtype=np.float64))
+        self._check()
+
+    @classmethod
+    def _known(cls, scale, degrees):
+        """Build what is proper by its making, without a check."""
+        law = object.__new__(cls)
+        law.__dict__.update(scale=scale, degrees=degrees)
+        return law
+
+    def _check(self):
+        """Raise unless the law is proper."""
+        if self.scale.ndim != 2 or self.scale.shape[0] != self.scale.shape[1]:
+            raise ValueError(f"scale must be a square matrix; got shape {self.scale.shape}")
+        k = len(self.scale)
+        if not np.isfinite(self.degrees) or self.degrees <= k - 1:
+            raise ValueError(
+                f"degrees must exceed {k - 1}, one less than the {k} dimensions; got {self.degrees}"
+            )
+        if not np.isfinite(self.scale).all():
+            raise ValueError("scale must be finite")
+        if np.abs(self.scale - self.scale.T).max() > 1e-8 * np.abs(self.scale).max():
+            raise ValueError(
+                "scale must be symmetric; got a matrix that is not; try (scale + scale.T) / 2"
+            )
+        try:
+            self.root  # noqa: B018
+        except np.linalg.LinAlgError:
+            raise ValueError("scale must be positive definite") from None
+
+    @cached_property
+    def root(self):
+        """The lower triangular root of the scale."""
+        root, failed = lapack.dpotrf(self.scale, lower=True)
+        if failed:
+            raise np.linalg.LinAlgError("scale is not positive definite")
+        return root
+
+    @property
+    def _log_det_scale(self):
+        return 2.0 * np.log(np.diag(self.root)).sum()
+
+    def solve(self, b):
+        """Return scale^-1 b."""
+        return cho_solve((self.root, True), b, check_finite=False)
+
+    def posterior(self, n, outer):
+        """Return the law given n normal rows of mean 0 and their sum of outer products (k, k)."""
+        scale = self.scale + outer
+        return InverseWishart._known(0.5 * (scale + scale.T), self.degrees + n)
+
+    def draw_roots(self, rng):
+        """Draw a covariance as its lower triangular root, with a root of the precision.
+
+        Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
+        root of the covariance, and L^-T T one of the precision.
+        """
+        k = len(self.scale)
+        bartlett = np.asfortranarray(rng.standard_normal((k, k)) * _above_diagonal(k))
+        bartlett.flat[:: k + 1] = np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1]))
+        root = dtrsm(1.0, bartlett, self.root.T).T
+        return root, dtrsm(1.0, self.root, bartlett, lower=1, trans_a=1)
+
+    def draw(self, rng):
+        """Draw a covariance."""
+        root, _ = self.draw_roots(rng)
+        return root @ root.T
+
+    @property
+    def expected_cov(self):
+        """Return E[cov]; it needs degrees > k + 1."""
+        excess = self.degrees - len(self.scale) - 1
+        if excess <= 0:
+            raise ValueError(
+                f"E[cov] is finite only for degrees above {len(self.scale) + 1}; got {self.degrees}"
+            )
+        return self.scale / excess
+
+    @cached_property
+    def expected_precision(self):
+        """Return E[precision]."""
+        inverse = self.solve(np.eye(len(self.scale)))
+        return 0.5 * self.degrees * (inverse + inverse.T)
+
+    @property
+    def expected_log_det_precision(self):
+        """Return E[log|precision|]."""
+        return self._expected_log_det_standard() - self._log_det_scale
+
+    def _expected_log_det_standard(self):
+        """Return E[log|W|] for W ~ Wishart(nu, I)."""
+        k = len(self.scale)
+        return digamma(0.5 * (self.degrees - np.arange(k))).sum() + k * LOG_2
+
+    @property
+    def log_normaliser(self):
+        """Return the log of the integral that makes |cov|^(-(nu + k + 1) / 2) exp(...) a density."""
+        k, nu = len(self.scale), self.degrees
+        return 0.5 * nu * (k * LOG_2 - self._log_det_scale) + multigammaln(0.5 * nu, k)
+
+    def kl(self, other):
+        """Return KL(self || other)."""
+        k, nu, nu0 = len(self.scale), self.degrees, other.degrees
+        between_roots = dtrsm(1.0, self.root, other.root, lower=1)
+        log_ratio = self._log_det_scale - other._log_det_scale
+        return (
+            0.5 * nu0 * log_ratio
+            + 0.5 * nu * (np.sum(between_roots**2) - k)
+            + multigammaln(0.5 * nu0, k)
+            - multigammaln(0.5 * nu, k)
+            + 0.5 * (nu - nu0) * (self._expected_log_det_standard() - k * LOG_2)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,36 +216,14 @@ class NormalInverseWishart:
             raise ValueError(f"scale must be ({k}, {k}) like the mean; got {self.scale.shape}")
         if not np.isfinite(self.strength) or self.strength <= 0:
             raise ValueError(f"strength must be positive and finite; got {self.strength}")
-        if not np.isfinite(self.degrees) or self.degrees <= k - 1:
-            raise ValueError(
-                f"degrees must exceed {k - 1}, one less than the {k} dimensions; got {self.degrees}"
-            )
-        if not (np.isfinite(self.mean).all() and np.isfinite(self.scale).all()):
-            raise ValueError("mean and scale must be finite")
-        if np.abs(self.scale - self.scale.T).max() > 1e-8 * np.abs(self.scale).max():
-            raise ValueError(
-                "scale must be symmetric; got a matrix that is not; try (scale + scale.T) / 2"
-            )
-        try:
-            self._root  # noqa: B018
-        except np.linalg.LinAlgError:
-            raise ValueError("scale must be positive definite") from None
+        if not np.isfinite(self.mean).all():
+            raise ValueError("mean must be finite")
+        self.of_cov._check()
 
     @cached_property
-    def _root(self):
-        """The lower triangular root of Psi."""
-        root, failed = lapack.dpotrf(self.scale, lower=True)
-        if failed:
-            raise np.linalg.LinAlgError("scale is not positive definite")
-        return root
-
-    @property
-    def _log_det_scale(self):
-        return 2.0 * np.log(np.diag(self._root)).sum()
-
-    def _solve(self, b):
-        """Return Psi^-1 b."""
-        return cho_solve((self._root, True), b, check_finite=False)
+    def of_cov(self):
+        """The law of the covariance alone."""
+        return InverseWishart._known(self.scale, self.degrees)
 
     # ---- updates
 
@@ -146,17 +255,9 @@ class NormalInverseWishart:
     # ---- draws
 
     def draw(self, rng):
-        """Draw the mean and the covariance, with the precision.
-
-        Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
-        lower triangular root of the covariance, and L^-T T a root of the precision.
-        """
-        k = len(self.mean)
-        bartlett = np.asfortranarray(rng.standard_normal((k, k)) * _above_diagonal(k))
-        bartlett.flat[:: k + 1] = np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1]))
-        root = dtrsm(1.0, bartlett, self._root.T).T
-        inverse_root = dtrsm(1.0, self._root, bartlett, lower=1, trans_a=1)
-        mean = self.mean + root @ rng.standard_normal(k) / np.sqrt(self.strength)
+        """Draw the mean and the covariance, with the precision."""
+        root, inverse_root = self.of_cov.draw_roots(rng)
+        mean = self.mean + root @ rng.standard_normal(len(self.mean)) / np.sqrt(self.strength)
         return NormalParameters(mean, root @ root.T, inverse_root @ inverse_root.T)
 
     # ---- as a law of `population`, whose scale is not learned
@@ -203,23 +304,17 @@ class NormalInverseWishart:
     @property
     def expected_cov(self):
         """Return E[cov]; it needs degrees > k + 1."""
-        excess = self.degrees - len(self.mean) - 1
-        if excess <= 0:
-            raise ValueError(
-                f"E[cov] is finite only for degrees above {len(self.mean) + 1}; got {self.degrees}"
-            )
-        return self.scale / excess
+        return self.of_cov.expected_cov
 
-    @cached_property
+    @property
     def expected_precision(self):
         """Return E[precision]."""
-        inverse = self._solve(np.eye(len(self.mean)))
-        return 0.5 * self.degrees * (inverse + inverse.T)
+        return self.of_cov.expected_precision
 
     @property
     def expected_linear(self):
         """Return E[precision mean]."""
-        return self.degrees * self._solve(self.mean)
+        return self.degrees * self.of_cov.solve(self.mean)
 
     @property
     def expected_quadratic(self):
@@ -229,12 +324,7 @@ class NormalInverseWishart:
     @property
     def expected_log_det_precision(self):
         """Return E[log|precision|]."""
-        return self._expected_log_det_standard() - self._log_det_scale
-
-    def _expected_log_det_standard(self):
-        """Return E[log|W|] for W ~ Wishart(nu, I)."""
-        k = len(self.mean)
-        return digamma(0.5 * (self.degrees - np.arange(k))).sum() + k * LOG_2
+        return self.of_cov.expected_log_det_precision
 
     # ---- normaliser and divergence
 
@@ -244,28 +334,15 @@ class NormalInverseWishart:
 
         The log evidence of n rows is the posterior's less the prior's, less n k log(2 pi) / 2.
         """
-        k, nu = len(self.mean), self.degrees
-        wishart = 0.5 * nu * (k * LOG_2 - self._log_det_scale) + multigammaln(0.5 * nu, k)
-        return wishart + 0.5 * k * (LOG_2PI - np.log(self.strength))
+        k = len(self.mean)
+        return self.of_cov.log_normaliser + 0.5 * k * (LOG_2PI - np.log(self.strength))
 
     def kl(self, other):
         """Return KL(self || other)."""
-        return self._kl_of_means(other) + self._kl_of_covs(other)
+        return self._kl_of_means(other) + self.of_cov.kl(other.of_cov)
 
     def _kl_of_means(self, other):
         k, gap = len(self.mean), self.mean - other.mean
         ratio = other.strength / self.strength
-        distance = other.strength * self.degrees * (gap @ self._solve(gap))
+        distance = other.strength * self.degrees * (gap @ self.of_cov.solve(gap))
         return 0.5 * (k * (ratio - 1.0 - np.log(ratio)) + distance)
-
-    def _kl_of_covs(self, other):
-        k, nu, nu0 = len(self.mean), self.degrees, other.degrees
-        between_roots = dtrsm(1.0, self._root, other._root, lower=1)
-        log_ratio = self._log_det_scale - other._log_det_scale
-        return (
-            0.5 * nu0 * log_ratio
-            + 0.5 * nu * (np.sum(between_roots**2) - k)
-            + multigammaln(0.5 * nu0, k)
-            - multigammaln(0.5 * nu, k)
-            + 0.5 * (nu - nu0) * (self._expected_log_det_standard() - k * LOG_2)
-        )

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, gammaln
 
-from polystick.conjugate import LOG_2PI, NormalInverseWishart
+from polystick.conjugate import LOG_2PI, InverseWishart
 
 __all__ = ["DynamicsParameters", "InverseGamma", "MatrixNormalInverseWishart"]
 
@@ -69,7 +69,10 @@ class MatrixNormalInverseWishart:
             self._strength_root  # noqa: B018
         except np.linalg.LinAlgError:
             raise ValueError("strength must be positive definite") from None
-        self._noise  # noqa: B018
+        d = len(self.mean)
+        if self.scale.shape != (d, d):
+            raise ValueError(f"scale must be ({d}, {d}) like the mean; got {self.scale.shape}")
+        self.of_cov._check()
 
     @cached_property
     def _strength_root(self):
@@ -77,9 +80,9 @@ class MatrixNormalInverseWishart:
         return np.linalg.cholesky(self.strength)
 
     @cached_property
-    def _noise(self):
-        """The law of Q, with a standard mean that nobody looks at."""
-        return NormalInverseWishart(np.zeros(len(self.mean)), 1.0, self.scale, self.degrees)
+    def of_cov(self):
+        """The law of Q alone."""
+        return InverseWishart._known(self.scale, self.degrees)
 
     def posterior(self, n, xx, yx, yy):
         """Return the law given n pairs and their sums of x x' (p, p), y x' (D, p), y y' (D, D).
@@ -97,7 +100,8 @@ class MatrixNormalInverseWishart:
 
     def draw(self, rng):
         """Draw A and Q."""
-        Q = self._noise.draw(rng).cov
+        Q = self.of_cov.draw(rng)
+        rng.standard_normal(len(Q))  # of a mean that there was once: seeds keep their bits
         noise = np.linalg.cholesky(Q) @ rng.standard_normal(self.mean.shape)
         spread = dtrsm(1.0, self._strength_root, noise.T, lower=1, trans_a=1).T
         return DynamicsParameters(self.mean + spread, Q)
@@ -105,12 +109,12 @@ class MatrixNormalInverseWishart:
     @property
     def expected_precision(self):
         """Return E[Q^-1]."""
-        return self._noise.expected_precision
+        return self.of_cov.expected_precision
 
     @property
     def expected_log_det_precision(self):
         """Return E[log|Q^-1|]."""
-        return self._noise.expected_log_det_precision
+        return self.of_cov.expected_log_det_precision
 
     @cached_property
     def expected_excess(self):
@@ -126,11 +130,11 @@ class MatrixNormalInverseWishart:
         """
         d, p = self.mean.shape
         log_det = 2.0 * np.log(np.diag(self._strength_root)).sum()
-        return self._noise.log_normaliser + 0.5 * d * ((p - 1) * LOG_2PI - log_det)
+        return self.of_cov.log_normaliser + 0.5 * d * (p * LOG_2PI - log_det)
 
     def kl(self, other):
         """Return KL(self || other)."""
-        return self._noise.kl(other._noise) + self._kl_of_matrices(other)
+        return self.of_cov.kl(other.of_cov) + self._kl_of_matrices(other)
 
     def _kl_of_matrices(self, other):
         """Return what the laws of A given Q add."""

@@ -15,6 +15,7 @@ from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.inference.execution import Threads, add
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
+from polystick.models.chain_sums import PairSums
 from statistics_tools import MAX_Z
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -128,14 +129,16 @@ def test_statistics_are_sums_over_pairs(rng):
     found = model._sum(shard, rows.states, 0, 0.0)
     pairs = [(t - 1, t) for t in (1, 2, 5, 6, 7)]
     x, y = (rows.states[[pair[i] for pair in pairs]] for i in (0, 1))
-    assert found.n_pairs == 5
-    for part, expected in zip(found[1:4], (x.T @ x, y.T @ x, y.T @ y)):
+    assert found.pairs.n == 5
+    for part, expected in zip(found.pairs[1:], (x.T @ x, y.T @ x, y.T @ y)):
         np.testing.assert_allclose(part, expected)
 
 
 def test_statistics_join_in_order():
-    one, two = (Statistics(1, np.ones(1), np.ones(1), np.ones(1), 1, 0.5, (i,)) for i in (1, 2))
-    assert add(one, two).pieces == (1, 2)
+    one, two = (Statistics(PairSums(i, *np.ones((3, 1))), 1, 0.5, (i,)) for i in (1, 2))
+    both = add(one, two)
+    assert both.pieces == (1, 2)
+    assert both.pairs == (3, 2.0, 2.0, 2.0)
 
 
 def test_log_likelihood_is_the_multinomial_one(rng):

@@ -270,7 +270,7 @@ def test_sparse_shares_are_dense_shares(rng):
         found, expected = (
             model.draw_rows(prior, each, None, Key(3))[1] for each in (shard, vectors)
         )
-        for mine, other in zip(found, expected):
+        for mine, other in zip((*found.pairs, *found[1:]), (*expected.pairs, *expected[1:])):
             np.testing.assert_allclose(mine, other, rtol=1e-10, atol=1e-12)
 
 
@@ -282,10 +282,10 @@ def test_statistics_are_sums(rng):
     rows, found = model.draw_rows(prior, shard, None, Key(4))
     z, y = rows.states, np.concatenate(values) - model.mean
     pairs = [(z[1], z[0]), (z[2], z[1]), (z[5], z[4])]
-    assert found.n_pairs == 3
-    np.testing.assert_allclose(found.cross, sum(np.outer(a, b) for a, b in pairs))
-    np.testing.assert_allclose(found.before, sum(np.outer(b, b) for _, b in pairs))
-    np.testing.assert_allclose(found.after, sum(np.outer(a, a) for a, _ in pairs))
+    assert found.pairs.n == 3
+    np.testing.assert_allclose(found.pairs.yx, sum(np.outer(a, b) for a, b in pairs))
+    np.testing.assert_allclose(found.pairs.xx, sum(np.outer(b, b) for _, b in pairs))
+    np.testing.assert_allclose(found.pairs.yy, sum(np.outer(a, a) for a, _ in pairs))
     seen = [0, 2, 3, 4, 5]
     assert found.n_seen == 5
     np.testing.assert_allclose(found.squares, z[seen].T @ z[seen])

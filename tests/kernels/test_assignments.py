@@ -10,26 +10,20 @@ import pytest
 
 from naive_topics import SMALLEST, corpus, expect, random_corpus
 from polystick.kernels import assignments
+from polystick.kernels.simd32 import WIDTH
 from statistics_tools import MIN_P, chi_square_pvalue
 
 PLAIN = bool(numba.config.DISABLE_JIT)
-FORMS = ["scalar"] if PLAIN else ["scalar", "simd"]
 N_TOKENS = 2000 if PLAIN else 200_000
 KEY = np.uint64(0xFEED_5EED)
 SIZES = [2, 3, 8, 9, 50]
 
 
-@pytest.fixture(params=FORMS)
-def form(request):
-    return request.param
-
-
-def draw(form, problem, key=KEY):
+def draw(problem, key=KEY):
     """Return (value, pairs, topic counts)."""
     pairs = np.full(int(problem.counts.sum()), -1, np.int32)
     topic_counts = np.full(problem.weights.shape, -1, np.int64)
-    kernel = getattr(assignments, f"draw_assignments_{form}")
-    return kernel(key, *problem, pairs, topic_counts), pairs, topic_counts
+    return assignments.draw_assignments(key, *problem, pairs, topic_counts), pairs, topic_counts
 
 
 def tallies(problem, pairs):
@@ -70,42 +64,42 @@ def law_problem(n_topics):
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_topics_have_their_probabilities(form, n_topics):
+def test_topics_have_their_probabilities(n_topics):
     problem = law_problem(n_topics)
-    table = tallies(problem, draw(form, problem)[1])
+    table = tallies(problem, draw(problem)[1])
     exact, _ = problem.probabilities()
     for cell in range(3):
         assert law_pvalue(table[cell], exact[cell]) > MIN_P
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_that_test_rejects_wrong_probabilities(form, n_topics):
+def test_that_test_rejects_wrong_probabilities(n_topics):
     problem = law_problem(n_topics)
     weights = problem.weights.copy()
     weights[:, ::2] *= 3.0 if PLAIN else 1.1
-    table = tallies(problem, draw(form, problem._replace(weights=weights))[1])
+    table = tallies(problem, draw(problem._replace(weights=weights))[1])
     exact, _ = problem.probabilities()
     assert min(law_pvalue(table[cell], exact[cell]) for cell in range(2)) < MIN_P
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_a_word_of_one_topic_belongs_to_it(form, n_topics):
+def test_a_word_of_one_topic_belongs_to_it(n_topics):
     cells = [[(word, 20) for word in range(n_topics)]]
     problem = corpus(cells, np.linspace(1.0, 2.0, n_topics)[None], np.eye(n_topics))
-    _, pairs, topic_counts = draw(form, problem)
+    _, pairs, topic_counts = draw(problem)
     assert (topic_counts == 20).all()
     assert (pairs == np.repeat(np.arange(n_topics) * (problem.topics.shape[1] + 1), 20)).all()
 
 
 @pytest.mark.parametrize("excluded", [1e-40, 1e-24])  # products of 0 and subnormal ones
-def test_totals_too_small_for_float32_keep_their_law(form, excluded):
+def test_totals_too_small_for_float32_keep_their_law(excluded):
     # The one word lives in topics that the document all but excludes.
     topics = np.zeros((1, 11))
     topics[0, [2, 5, 10]] = 1e-20, 3e-20, 4e-20
     weights = np.full((1, 11), excluded)
     weights[0, 0] = 1.0
     problem = corpus([[(0, N_TOKENS // 10)]], weights, topics)
-    value, pairs, topic_counts = draw(form, problem)
+    value, pairs, topic_counts = draw(problem)
     exact, _ = problem.probabilities()
     assert law_pvalue(tallies(problem, pairs)[0], exact[0]) > MIN_P
     assert law_pvalue(topic_counts[0], exact[0]) > MIN_P
@@ -114,38 +108,38 @@ def test_totals_too_small_for_float32_keep_their_law(form, excluded):
     assert law_pvalue(topic_counts[0], wrong) < MIN_P
 
 
-def test_a_word_of_no_topic_follows_the_weights(form):
+def test_a_word_of_no_topic_follows_the_weights():
     weights = np.array([[0.5, 0.0, 0.3, 0.2]])
     problem = corpus([[(0, N_TOKENS // 10)]], weights, np.zeros((1, 4)))
-    value, _, topic_counts = draw(form, problem)
+    value, _, topic_counts = draw(problem)
     assert law_pvalue(topic_counts[0], weights[0]) > MIN_P
     assert law_pvalue(topic_counts[0], np.array([0.3, 0.0, 0.5, 0.2])) < MIN_P
     assert value == pytest.approx(problem.counts.sum() * np.log(SMALLEST), rel=1e-12)
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_log_likelihood(form, n_topics):
+def test_log_likelihood(n_topics):
     problem = random_corpus(np.random.default_rng(n_topics), 12, 30, n_topics)
-    assert draw(form, problem)[0] == pytest.approx(problem.log_likelihood(), rel=1e-6)
+    assert draw(problem)[0] == pytest.approx(problem.log_likelihood(), rel=1e-6)
 
 
 @pytest.mark.parametrize("size", [1e-28, 1e-3, 1e30])
-def test_log_likelihood_of_a_long_document_is_finite(form, size):
+def test_log_likelihood_of_a_long_document_is_finite(size):
     problem = corpus([[(0, 1500)]], [[0.4, 0.6]], [[size, 2.0 * size]])
-    assert draw(form, problem)[0] == pytest.approx(problem.log_likelihood(), rel=1e-6)
+    assert draw(problem)[0] == pytest.approx(problem.log_likelihood(), rel=1e-6)
 
 
-def test_counts_are_those_of_the_pairs(form):
+def test_counts_are_those_of_the_pairs():
     problem = random_corpus(np.random.default_rng(1), 9, 20, 9)
-    _, pairs, topic_counts = draw(form, problem)
+    _, pairs, topic_counts = draw(problem)
     table = tallies(problem, pairs)
     for i, (start, stop) in enumerate(zip(problem.starts, problem.stops)):
         np.testing.assert_array_equal(table[start:stop].sum(0)[:9], topic_counts[i])
 
 
-def test_draws_depend_on_neither_block_nor_order(form):
+def test_draws_depend_on_neither_block_nor_order():
     problem = random_corpus(np.random.default_rng(2), 9, 20, 9)
-    _, pairs, topic_counts = draw(form, problem)
+    _, pairs, topic_counts = draw(problem)
     ends = np.cumsum([problem.counts[a:b].sum() for a, b in zip(problem.starts, problem.stops)])
     order = np.random.default_rng(0).permutation(9)
     moved = problem._replace(
@@ -154,28 +148,31 @@ def test_draws_depend_on_neither_block_nor_order(form):
         stops=problem.stops[order],
         weights=problem.weights[order],
     )
-    _, moved_pairs, moved_counts = draw(form, moved)
+    _, moved_pairs, moved_counts = draw(moved)
     parts = np.split(pairs, ends[:-1])
     np.testing.assert_array_equal(moved_pairs, np.concatenate([parts[i] for i in order]))
     np.testing.assert_array_equal(moved_counts, topic_counts[order])
-    assert (draw(form, problem, np.uint64(1))[1] != pairs).any()
+    assert (draw(problem, np.uint64(1))[1] != pairs).any()
 
 
 @pytest.mark.skipif(PLAIN, reason="vectors are LLVM's")
-@pytest.mark.parametrize("n_topics", [*SIZES, 200])
-def test_vectors_and_scalars_agree_to_the_bit(n_topics):
-    problem = random_corpus(np.random.default_rng(n_topics), 40, 50, n_topics)
-    scalar, simd = draw("scalar", problem), draw("simd", problem)
-    assert scalar[0] == simd[0]
-    np.testing.assert_array_equal(scalar[1], simd[1])
-    np.testing.assert_array_equal(scalar[2], simd[2])
+@pytest.mark.parametrize("size", [WIDTH, 3 * WIDTH, 25 * WIDTH])
+def test_vectors_and_scalars_agree_to_the_bit(size):
+    rng = np.random.default_rng(size)
+    scaled, topics = (rng.random(n).astype(np.float32) for n in (size, 3 * size))
+    sums = np.full((2, size), np.nan, np.float32)
+    assignments.run_lanes_scalar(scaled, topics, size, sums[0])
+    assignments.run_lanes_simd(scaled, topics, size, sums[1])
+    np.testing.assert_array_equal(sums[0], sums[1])
+    assert np.isfinite(sums).all()
 
 
 @pytest.mark.parametrize("setting", [{"POLYSTICK_SIMD": "0"}, {"NUMBA_DISABLE_JIT": "1"}])
 def test_the_scalar_twin_is_selected(setting):
     program = (
-        "from polystick.kernels import assignments as a\n"
-        "assert a.draw_assignments is a.draw_assignments_scalar\n"
+        "from polystick.kernels import assignments as a, collapsed as c\n"
+        "assert a.run_lanes is a.run_lanes_scalar\n"
+        "assert c.run_lanes is c.run_lanes_scalar\n"
     )
     subprocess.run([sys.executable, "-c", program], env=os.environ | setting, check=True)
 
@@ -236,8 +233,8 @@ def test_a_cell_of_sum_zero_is_shared_by_the_weights(size):
 
 
 @pytest.mark.skipif(PLAIN, reason="nothing is compiled")
-def test_one_signature_each(form):
-    draw(form, law_problem(3))
-    assert len(getattr(assignments, f"draw_assignments_{form}").signatures) == 1
+def test_one_signature_each():
+    draw(law_problem(3))
+    assert len(assignments.draw_assignments.signatures) == 1
     assert len(assignments.tally_in_place.signatures) <= 1
     assert len(assignments.expect_assignments.signatures) <= 1

@@ -92,6 +92,16 @@ def test_a_kernel_is_compiled_anew_when_a_helper_or_a_table_changed(toy):
     assert run(toy) == [2.0, 1, 0]  # what did not change is found again
 
 
+def test_a_kernel_is_compiled_anew_where_another_twin_is_called(toy):
+    write(toy, term="(1.0 if SIMD else 3.0)")
+    helper = toy / "helper.py"
+    helper.write_text(helper.read_text().replace("import kernel", "import SIMD, kernel"))
+    assert run(toy, POLYSTICK_SIMD="1") == [2.0, 0, 1]
+    assert run(toy, POLYSTICK_SIMD="0") == [4.0, 0, 1]
+    assert run(toy, POLYSTICK_SIMD="1") == [2.0, 1, 0]
+    assert run(toy, POLYSTICK_SIMD="0") == [4.0, 1, 0]
+
+
 def test_a_plain_cache_would_run_old_code(toy):
     write(toy, "plain")
     assert run(toy) == [2.0, 0, 1]

@@ -11,14 +11,8 @@ from polystick.kernels.simd32 import WIDTH
 from statistics_tools import MIN_P, chi_square_pvalue
 
 PLAIN = bool(numba.config.DISABLE_JIT)
-FORMS = ["scalar"] if PLAIN else ["scalar", "simd"]
 SIZES = [2, 3, 8, 9, 13, 50]
 N_WORDS, ETA = 12, 0.3
-
-
-@pytest.fixture(params=FORMS)
-def form(request):
-    return getattr(collapsed, f"sweep_{request.param}")
 
 
 class Problem(NamedTuple):
@@ -41,8 +35,8 @@ class Problem(NamedTuple):
             word_topics.sum(axis=0, dtype=float)[:n_topics],
         )
 
-    def sweep(self, form, key, assignments, word_topics, totals):
-        return form(
+    def sweep(self, key, assignments, word_topics, totals):
+        return collapsed.sweep_in_place(
             np.uint64(key), self.rows, self.starts, self.words, assignments, self.alpha, ETA,
             word_topics, totals,
         )  # fmt: skip
@@ -92,38 +86,37 @@ def conditional(topics, document, problem, d, v, eta):
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_sweeps_are_those_of_the_obvious_program(form, n_topics):
+def test_sweeps_are_those_of_the_obvious_program(n_topics):
     small = problem(n_topics, n=12 if PLAIN else 30)
     state = small.state()
     naive = state[0].copy()
     for key in range(3):
-        value = small.sweep(form, key, *state)
+        value = small.sweep(key, *state)
         expected = naive_sweep(key, small, naive, ETA)
         np.testing.assert_array_equal(state[0], naive)
         assert value == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.skipif(PLAIN, reason="vectors need the compiler")
-@pytest.mark.parametrize("n_topics", [*SIZES, 200])
-def test_vectors_give_the_bits_of_scalars(n_topics):
-    large = problem(n_topics, n=400, longest=60)
-    states = [large.state(), large.state()]
-    for key in range(4):
-        values = [
-            large.sweep(form, key, *state)
-            for form, state in zip((collapsed.sweep_scalar, collapsed.sweep_simd), states)
-        ]
-        assert values[0] == values[1]
-        for left, right in zip(*states):
-            np.testing.assert_array_equal(left, right)
+@pytest.mark.parametrize("size", [WIDTH, 3 * WIDTH, 25 * WIDTH])
+def test_vectors_give_the_bits_of_scalars(size):
+    rng = np.random.default_rng(size)
+    weight, counts = (rng.random(n).astype(np.float32) for n in (size, 3 * size))
+    for old in range(size):
+        sums = np.full((2, size), np.nan, np.float32)
+        given = weight, counts, size, np.float32(0.3), old, np.float32(0.125)
+        collapsed.run_lanes_scalar(*given, sums[0])
+        collapsed.run_lanes_simd(*given, sums[1])
+        np.testing.assert_array_equal(sums[0], sums[1])
+        assert np.isfinite(sums).all()
 
 
 @pytest.mark.parametrize("n_topics", SIZES)
-def test_counts_stay_those_of_the_assignments(form, n_topics):
+def test_counts_stay_those_of_the_assignments(n_topics):
     many = problem(n_topics, n=40 if PLAIN else 300)
     assignments, word_topics, totals = many.state()
     for key in range(5):
-        many.sweep(form, key, assignments, word_topics, totals)
+        many.sweep(key, assignments, word_topics, totals)
     counted, of_documents = np.zeros_like(word_topics), np.zeros((len(many.rows), n_topics), int)
     collapsed.count_words(many.words, assignments, counted)
     collapsed.count_documents(many.starts, assignments, of_documents)
@@ -134,11 +127,11 @@ def test_counts_stay_those_of_the_assignments(form, n_topics):
 
 
 @pytest.mark.parametrize("n_topics", [3, 11])
-def test_the_first_token_has_its_conditional_law(form, n_topics):
+def test_the_first_token_has_its_conditional_law(n_topics):
     """Catches a token that is not taken out: it would keep its topic too often."""
     small = problem(n_topics, n=6, longest=8)
     start = small.state()
-    small.sweep(form, 0, *start)
+    small.sweep(0, *start)
     others = start[0].copy()
     others[0] = -1
     document = np.repeat(np.arange(len(small.rows)), np.diff(small.starts))
@@ -146,7 +139,7 @@ def test_the_first_token_has_its_conditional_law(form, n_topics):
     counts = np.zeros(n_topics)
     for key in range(1, 300 if PLAIN else 20_000):
         state = [part.copy() for part in start]
-        small.sweep(form, key, *state)
+        small.sweep(key, *state)
         counts[state[0][0]] += 1
     expected = weights / weights.sum() * counts.sum()
     assert chi_square_pvalue(counts, expected) > MIN_P
@@ -193,6 +186,5 @@ def test_one_signature_each():
     if PLAIN:
         pytest.skip("nothing is compiled")
     small = problem(3)
-    for form in (collapsed.sweep_scalar, collapsed.sweep_simd):
-        small.sweep(form, 0, *small.state())
-        assert len(form.signatures) == 1
+    small.sweep(0, *small.state())
+    assert len(collapsed.sweep_in_place.signatures) == 1

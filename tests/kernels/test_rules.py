@@ -20,6 +20,7 @@ FILES = sorted(HOME.glob("*.py"))
 # kernels with one call site that stay calls: what is rare is kept out of hot loops, and type inference
 # takes more than twice the time for twice the code; and loops are vectorised that stand alone
 CALLED = {
+    "assignments._draw_carefully",
     "ellipse.draw_angles",
     "log_concave._climb_in_place",
     "log_concave._find_hats",

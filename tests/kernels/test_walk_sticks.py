@@ -20,7 +20,7 @@ def make(q, seed=0, large=1.0):
     kappa = rng.standard_normal(n) * omega + 0.3 * (omega > 0)
     root = rng.standard_normal((q, q + 2))
     return (
-        (STARTS, moves, 0.3),
+        walk_sticks.Walk(STARTS, moves, 0.3),
         (kappa, omega),
         (rng.standard_normal(3), 1.7),
         (root @ root.T, rng.standard_normal(q)),
@@ -31,7 +31,7 @@ def filtered(law, field, first, about):
     """Return what the kernel finds: filtered moments, the precision of b and its linear term."""
     gram, linear = (part.copy() for part in about)
     out = np.empty((STARTS[-1], len(linear) + 2))
-    walk_sticks.filter_walk(law, field, *first, out, gram, linear)
+    walk_sticks.filter_walk(law, *field, *first, out, gram, linear)
     return out, np.triu(gram) + np.triu(gram, 1).T, linear
 
 
@@ -75,18 +75,23 @@ def test_first_states_given_the_other_sticks():
     states, mean, root = rng.standard_normal((12, 3)), rng.standard_normal(3), rng.random((3, 5))
     cov, place = root @ root.T, np.empty(3)
     tie, variance, _ = naive.split_precision(cov, 1)
-    first = mean, np.linalg.inv(cov), 0.0
+    first = walk_sticks.LawOfFirst(mean, np.linalg.inv(cov), 0.0)
     found = walk_sticks.place_first(STARTS, states, 1, first, 1.0, place)
     gaps = np.delete(states[STARTS[:-1]] - mean, 1, axis=1)
     np.testing.assert_allclose(found, variance)
     np.testing.assert_allclose(place, mean[1] + gaps @ tie)
     one, place, gamma = np.array([0, 12]), np.empty(1), 2.7
-    first = mean, np.linalg.inv(cov), 1.5  # cov is Psi0 here
+    first = walk_sticks.LawOfFirst(mean, np.linalg.inv(cov), 1.5)  # cov is Psi0 here
     found = walk_sticks.place_first(one, states, 1, first, gamma, place)
     others = naive.split_precision(cov, 1)[2]
     wide = 1.5 + gaps[0] @ np.linalg.solve(others, gaps[0])
     gap = states[0, 1] - mean[1] - gaps[0] @ tie
     np.testing.assert_allclose(found, wide * 0.5 * (variance + gap**2 / wide) / gamma)
+
+
+def make_noise(k, n, rng):
+    normals = rng.standard_normal((k, k - 1)), rng.standard_normal((k, n))
+    return walk_sticks.Noise(*normals, *rng.gamma(5, 1, (2, k)))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -97,12 +102,12 @@ def test_a_sweep_leaves_q_positive_definite_and_no_angle_is_missing(k):
     tries = rng.integers(0, 200, (k, n)).astype(float)
     hits = rng.binomial(tries.astype(int), 0.02).astype(float)
     fixed = (tries > 0) & (rng.random((k, n)) < 0.5)
-    potential = hits - 0.5 * tries, 0.2 * tries, fixed
-    noise = rng.standard_normal((k, k - 1)), rng.standard_normal((k, n)), rng.gamma(5, 1, (2, k))
+    cells = walk_sticks.Cells(hits, tries, hits - 0.5 * tries, 0.2 * tries, fixed)
+    noise = make_noise(k, n, rng)
     before = states.copy(), precision.copy()
     stuck = walk_sticks.draw_sticks(
-        Key(1).at("sticks"), STARTS, (hits, tries), potential, (np.eye(k), k + 2.0),
-        (np.zeros(k), np.eye(k), 0.0), noise, states, precision,
+        Key(1).at("sticks"), STARTS, cells, walk_sticks.LawOfCov(np.eye(k), k + 2.0),
+        walk_sticks.LawOfFirst(np.zeros(k), np.eye(k), 0.0), noise, states, precision,
     )  # fmt: skip
     assert stuck == 0
     assert (states != before[0]).all()
@@ -117,10 +122,11 @@ def test_only_the_noise_and_ties_of_a_stick_change_its_part_of_q():
     cov = root @ root.T
     states, precision = rng.standard_normal((n, 2)), np.linalg.inv(cov)
     nothing = np.zeros((2, n))
-    noise = rng.standard_normal((2, 1)), rng.standard_normal((2, n)), rng.gamma(5, 1, (2, 2))
+    noise = make_noise(2, n, rng)
+    cells = walk_sticks.Cells(nothing, nothing, nothing, nothing, nothing > 0)
     walk_sticks.draw_sticks(
-        Key(1).at("sticks"), STARTS, (nothing, nothing), (nothing, nothing, nothing > 0),
-        (np.eye(2), 4.0), (np.zeros(2), np.eye(2), 0.0), noise, states, precision,
+        Key(1).at("sticks"), STARTS, cells, walk_sticks.LawOfCov(np.eye(2), 4.0),
+        walk_sticks.LawOfFirst(np.zeros(2), np.eye(2), 0.0), noise, states, precision,
     )  # fmt: skip
     found = np.linalg.inv(precision)
     # stick 0 was moved given stick 1, then stick 1 given stick 0: the increments must fit neither too well

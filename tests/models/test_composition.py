@@ -292,7 +292,7 @@ def test_a_stick_that_finds_no_angle_is_left_to_omega():
     hits, tries = shard.table
     tries = tries.copy()
     tries[given.lopsided.nodes[0], given.lopsided.steps[0]] = np.nan
-    found = model.move_sticks(prior, shard._replace(table=(hits, tries)), rows.states, given, key)
+    found = model.move_sticks(prior, replace(shard, table=(hits, tries)), rows.states, given, key)
     assert np.isfinite(found).all()
     assert (found != rows.states).all()
 

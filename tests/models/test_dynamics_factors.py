@@ -1,5 +1,6 @@
 """Mean field for multinomial dynamics: the bound is exact, climbs, and says when it has collapsed."""
 
+import functools
 import warnings
 from dataclasses import dataclass, replace
 
@@ -14,14 +15,15 @@ from dynamics_tools import inputs_for, make_model
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.inference.execution import Threads
+from polystick.inference.execution import Threads, add
 from polystick.inference.factors import flattened
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
 from polystick.models.dynamics import MultinomialDynamics
-from polystick.models.dynamics_factors import LEAST_MOVE, RowFactors
+from polystick.models.dynamics_factors import LEAST_MOVE
 from polystick.models.dynamics_laws import DynamicsFactor, EmissionFactor
+from polystick.models.dynamics_state import RowFactors
 from statistics_tools import MAX_Z, z_scores
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -119,11 +121,11 @@ def check_sums(model, statistics, twins):
     xx = sum(zz[t, :, t] for z, zz in pairs for t in range(len(z) - 1))
     outer = sum(zz[0, :, 0] for _, zz in pairs)
     tight = {"rtol": 1e-9, "atol": 1e-11}
-    np.testing.assert_allclose(statistics.yx[:, :d], yx, **tight)
-    np.testing.assert_allclose(statistics.yy, yy, **tight)
-    np.testing.assert_allclose(statistics.xx[:d, :d], xx, **tight)
-    np.testing.assert_allclose(statistics.first_outer, outer, **tight)
-    assert (statistics.n_pairs, statistics.n_first) == (4, 3)
+    np.testing.assert_allclose(statistics.pairs.yx[:, :d], yx, **tight)
+    np.testing.assert_allclose(statistics.pairs.yy, yy, **tight)
+    np.testing.assert_allclose(statistics.pairs.xx[:d, :d], xx, **tight)
+    np.testing.assert_allclose(statistics.first.outer, outer, **tight)
+    assert (statistics.pairs.n, statistics.first.n) == (4, 3)
 
 
 @over_models
@@ -355,7 +357,8 @@ def test_sums_over_blocks_are_those_of_one(model, rng):
             model.update_rows(prior, s, model.initial_row_factors(prior, s), None)[1]
             for s in shards
         ]
-        return len(found), [sum(part[1:], start=part[0]) for part in zip(*found)]
+        whole = functools.reduce(add, found)
+        return len(found), (*whole.pairs, *whole.first, *whole[2:])
 
     (one, left), (many, right) = total(100), total(3)
     assert (one, many) == (1, 3)

@@ -1,6 +1,6 @@
 """Multinomial dynamics: the sweep is right, would be caught if not, and gives the same bits anyhow."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -12,6 +12,7 @@ from polystick.decomposition import Decomposition
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
+from polystick.models.chain_sums import FirstSums
 from polystick.models.composition import CompositionDynamics
 from polystick.models.dynamics import MultinomialDynamics, Parameters
 from statistics_tools import MAX_Z
@@ -71,7 +72,7 @@ class NoBias(MultinomialDynamics):
     """States are drawn as if psi had no bias, as in the authors' particle filter."""
 
     def draw_states(self, prior, shard, potential, key):
-        return super().draw_states(prior, shard._replace(known=0 * shard.known), potential, key)
+        return super().draw_states(prior, replace(shard, known=0 * shard.known), potential, key)
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class FixedStart(MultinomialDynamics):
     """The law of the first states learns nothing."""
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        nothing = {"n_first": 0, "first": 0 * statistics.first}
-        blind = statistics._replace(**nothing, first_outer=0 * statistics.first_outer)
+        first = statistics.first
+        blind = statistics._replace(first=FirstSums(0, 0 * first.total, 0 * first.outer))
         return super().draw_parameters(parameters, blind, key)
 
 
@@ -112,9 +113,8 @@ def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
 class Shortcut(CompositionDynamics):
     """A walk whose noise is that of a state about 0."""
 
-    def draw_dynamics(self, statistics, rng):
-        n, xx, yx, yy = statistics[:4]
-        return super().draw_dynamics((n, 0 * xx, 0 * yx, yy), rng)
+    def draw_dynamics(self, pairs, rng):
+        return super().draw_dynamics(pairs._replace(xx=0 * pairs.xx, yx=0 * pairs.yx), rng)
 
 
 @needs_jit

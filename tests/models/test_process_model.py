@@ -21,7 +21,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
 from polystick.models.process import ProcessCounts
-from polystick.models.slices import slice_sweep
+from polystick.models.slice_sampling import slice_sweep
 from statistics_tools import MAX_Z, standard_error, z_scores
 
 JIT = not numba.config.DISABLE_JIT

@@ -16,9 +16,10 @@ from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models import process as process_module
-from polystick.models import process_sites, slices
+from polystick.models import process_sites, slice_sampling
 from polystick.models.process import ProcessCounts
-from polystick.models.process_kernel import Axes, centred
+from polystick.models.process_axes import Axes
+from polystick.models.process_kernel import centred
 from polystick.models.process_sites import Sites
 from statistics_tools import MAX_Z, z_scores
 
@@ -147,15 +148,15 @@ def forget_normaliser(monkeypatch):
 
 def forget_base(monkeypatch):
     """Sabotage: what the ellipses of theta are about is taken as a part of its law."""
-    from polystick.models import process_kernel
+    from polystick.models import process_axes
 
     def step(log_density, point, centre, root, rng):
         def biased(at):
             return log_density(at) - 2.0 * np.sum(np.linalg.solve(root, at - centre) ** 2)
 
-        return slices.ellipse_step(biased, point, centre, root, rng)
+        return slice_sampling.ellipse_step(biased, point, centre, root, rng)
 
-    monkeypatch.setattr(process_kernel, "ellipse_step", step)
+    monkeypatch.setattr(process_axes, "ellipse_step", step)
 
 
 @needs_jit
@@ -264,10 +265,12 @@ def test_slices_that_can_not_shrink_end():
         calls.append(1)
         return stubborn(point)
 
-    assert (slices.slice_sweep(log_density, np.zeros(2), 1.0, rng) == 0).all()
-    assert (slices.ellipse_step(log_density, np.zeros(2), np.ones(2), np.eye(2), rng) == 0).all()
+    assert (slice_sampling.slice_sweep(log_density, np.zeros(2), 1.0, rng) == 0).all()
+    assert (
+        slice_sampling.ellipse_step(log_density, np.zeros(2), np.ones(2), np.eye(2), rng) == 0
+    ).all()
     assert len(calls) < 1000
-    assert (slices.slice_sweep(lambda x: np.nan, np.zeros(1), 1.0, rng) == 0).all()
+    assert (slice_sampling.slice_sweep(lambda x: np.nan, np.zeros(1), 1.0, rng) == 0).all()
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -282,7 +285,7 @@ def test_ellipses_keep_a_known_law(wrong):
 
     point, draws = np.zeros(2), []
     for _ in range(8000):
-        point = slices.ellipse_step(log_density, point, centre, root, rng)
+        point = slice_sampling.ellipse_step(log_density, point, centre, root, rng)
         draws.append([np.exp(point[0]), point[1] - point[0], (point[1] - point[0]) ** 2])
     z = np.abs(z_scores(np.array(draws), np.array([1.0, 0.0, 1.0]))).max()
     assert z > MAX_Z if wrong else z < MAX_Z

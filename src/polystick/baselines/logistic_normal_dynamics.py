@@ -23,6 +23,7 @@ from scipy.special import softmax
 from polystick.baselines.sequence_predictors import LogisticNormalPredictor
 from polystick.kernels import emission_slice, particle_gibbs
 from polystick.models import sequence_blocks
+from polystick.models.chain_sums import PairSums, pair_sums
 
 STEPS_PER_BLOCK = 256  # a step costs more here than a thread's hand-over
 FIRST_DYNAMICS = 0.5  # times the identity
@@ -48,10 +49,7 @@ class Rows(NamedTuple):
 class Statistics(NamedTuple):
     """Sums over pairs of a state and the one before it; tuples are joined, in the order of the blocks."""
 
-    n_pairs: int
-    before: np.ndarray  # (D, D) sum of z_{t-1} z_{t-1}'
-    cross: np.ndarray  # (D, D) sum of z_t z_{t-1}'
-    after: np.ndarray  # (D, D) sum of z_t z_t'
+    pairs: PairSums
     n_renewed: int
     value: float  # log likelihood given the states
     pieces: tuple  # of (shard, states)
@@ -208,15 +206,12 @@ class LogisticNormalDynamics:
         return Rows(states), self._sum(shard, states, int(renewed.sum()), value)
 
     def _sum(self, shard, states, n_renewed, value):
-        follows = np.ones(len(states), dtype=bool)
-        follows[shard.starts[:-1][np.diff(shard.starts) > 0]] = False
-        after, before = states[follows], states[:-1][follows[1:]]
-        products = before.T @ before, after.T @ before, after.T @ after
-        return Statistics(len(after), *products, n_renewed, value, ((shard, states),))
+        pairs = pair_sums(shard.starts, states)
+        return Statistics(pairs, n_renewed, value, ((shard, states),))
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """A, Q | states, then the rows of the emission | states and counts, one after another."""
-        posterior = self.dynamics_prior.posterior(*statistics[:4])
+        posterior = self.dynamics_prior.posterior(*statistics.pairs)
         A, Q = posterior.draw(key.generator("dynamics"))
         coefficients, n_looks = self.draw_emission(parameters, statistics.pieces, key)
         n_steps = max(1, sum(len(states) for _, states in statistics.pieces))

@@ -24,6 +24,7 @@ import scipy.sparse
 from polystick.conjugate_dynamics import InverseGamma
 from polystick.gaussians.dynamics import Chain
 from polystick.models import sequence_blocks
+from polystick.models.chain_sums import PairSums, pair_sums
 from polystick.models.sequence_filter import SequenceFilter
 
 FIRST_DYNAMICS = 0.5  # times the identity
@@ -59,10 +60,7 @@ class Rows(NamedTuple):
 class Statistics(NamedTuple):
     """Sums over pairs of a state and the one before it, and over steps that were seen."""
 
-    n_pairs: int
-    before: np.ndarray  # (D, D) sum of z_{t-1} z_{t-1}'
-    cross: np.ndarray  # (D, D) sum of z_t z_{t-1}'
-    after: np.ndarray  # (D, D) sum of z_t z_t'
+    pairs: PairSums
     n_seen: int
     squares: np.ndarray  # (D, D) sum of z_t z_t'
     products: np.ndarray  # (D, K) sum of z_t (y_t - mean)'
@@ -177,24 +175,22 @@ class RawDynamics:
         return scipy.sparse.csr_array(parts, shape=(len(shard.seen), len(self.mean)))
 
     def _sum(self, parameters, shard, states):
-        follows = np.ones(len(states), dtype=bool)
-        follows[shard.starts[:-1]] = False
-        after, before = states[follows], states[:-1][follows[1:]]
-        pairs = len(after), before.T @ before, after.T @ before, after.T @ after
+        pairs = pair_sums(shard.starts, states)
         y, m, n = self._table(shard), self.mean, int(shard.seen.sum())
         z = states[shard.seen]
         products = (y.T @ states).T - np.outer(z.sum(axis=0), m)
         shares = (y * y).sum(axis=0) - 2.0 * m * y.sum(axis=0) + n * np.square(m)
-        seen = n, z.T @ z, products, shares
+        squares = z.T @ z
+        residues = _residues(parameters.emission, squares, products, shares)
         value = -0.5 * np.sum(n * np.log(2.0 * np.pi * parameters.noise))
-        value -= 0.5 * np.sum(_residues(parameters.emission, *seen[1:]) / parameters.noise)
-        return Statistics(*pairs, *seen, float(value))
+        value -= 0.5 * np.sum(residues / parameters.noise)
+        return Statistics(pairs, n, squares, products, shares, float(value))
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """A, Q | states; rows of C | states and noise; noise | the rest."""
-        A, Q = self.dynamics_prior.posterior(*statistics[:4]).draw(key.generator("dynamics"))
+        A, Q = self.dynamics_prior.posterior(*statistics.pairs).draw(key.generator("dynamics"))
         C = self.draw_emission(parameters.noise, statistics, key)
-        residues = _residues(C, *statistics[5:8])
+        residues = _residues(C, statistics.squares, statistics.products, statistics.shares)
         R = self.noise_prior.posterior(statistics.n_seen, residues).draw(key.generator("noise"))
         return Parameters(A, Q, C, R)
 

@@ -6,11 +6,15 @@ Kernels know nothing of threads: `inference.execution` maps them over blocks of 
 """
 
 import functools
+import os
 import warnings
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["COMPILED", "SIMD", "kernel"]
+
+COMPILED = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+SIMD = COMPILED and os.environ.get("POLYSTICK_SIMD", "1") != "0"  # else kernels use scalar twins
 
 _OPTIONS = {
     "nogil": True,
@@ -35,7 +39,7 @@ def kernel(function=None, **options):
     if function is None:
         return functools.partial(kernel, **options)
     compile_ = functools.partial(numba.njit, **{**_OPTIONS, **options})
-    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    if not COMPILED:
         return compile_(function)
     try:
         compiled = compile_(cache=True)(function)

@@ -48,7 +48,7 @@ def _scale_weights(weights, i, scaled):
 
 
 @kernel(inline="always")
-def _run_lanes_scalar(scaled, topics, first, sums):
+def run_lanes_scalar(scaled, topics, first, sums):
     """Write the running sums of the products along the lanes: sums[t] ends at sums[t mod WIDTH]."""
     for t in range(WIDTH):
         sums[t] = scaled[t] * topics[first + t]
@@ -57,13 +57,16 @@ def _run_lanes_scalar(scaled, topics, first, sums):
 
 
 @kernel(inline="always")
-def _run_lanes_simd(scaled, topics, first, sums):
-    """Do as _run_lanes_scalar, all lanes at once."""
+def run_lanes_simd(scaled, topics, first, sums):
+    """Do as run_lanes_scalar, all lanes at once."""
     start = first // WIDTH
     total = splat(ZERO)
     for p in range(scaled.shape[0] // WIDTH):
         total = add(total, mul(load(scaled, p), load(topics, start + p)))
         store(sums, p, total)
+
+
+run_lanes = run_lanes_simd if simd32.ENABLED else run_lanes_scalar  # with the same bits
 
 
 @kernel(inline="always")
@@ -125,9 +128,7 @@ def _multiply(value, product, total):
 
 
 @kernel
-def draw_assignments_scalar(
-    key, rows, starts, stops, words, counts, weights, topics, pairs, topic_counts
-):
+def draw_assignments(key, rows, starts, stops, words, counts, weights, topics, pairs, topic_counts):
     """Draw a topic for each token; return the log-likelihood of the tokens.
 
     key          : uint64
@@ -152,45 +153,10 @@ def draw_assignments_scalar(
             topic_counts[i, t] = 0
         for cell in range(starts[i], stops[i]):
             first = np.int64(words[cell]) * size
-            _run_lanes_scalar(scaled, flat, first, sums)
-            total = _run_across(sums, edges)
-            for _ in range(counts[cell]):
-                u, s0, s1 = _short_uniform(s0, s1)
-                t = _pick(u * total, sums, edges)
-                if total >= SMALL_TOTAL and scaled[t] * flat[first + t] > ZERO:
-                    value, product = _multiply(value, product, np.float64(total))
-                else:
-                    t, log_total, s0, s1 = _draw_carefully(weights, i, flat, first, s0, s1)
-                    value += log_total - log_scale
-                pairs[token] = first + t
-                topic_counts[i, t] += 1
-                token += 1
-        value += math.log(product) + (token - before) * log_scale
-    return value
-
-
-@kernel
-def draw_assignments_simd(
-    key, rows, starts, stops, words, counts, weights, topics, pairs, topic_counts
-):
-    """Do as draw_assignments_scalar, WIDTH topics at a time, with the same bits."""
-    n, n_topics = weights.shape
-    size, flat = topics.shape[1], topics.reshape(-1)
-    scaled, sums = np.zeros(size, np.float32), np.empty(size, np.float32)
-    edges = np.zeros(WIDTH + 1, np.float32)
-    value, token = 0.0, 0
-    for i in range(n):
-        s0, s1 = open_stream(key, rows[i])
-        log_scale, product = math.log(_scale_weights(weights, i, scaled)), 1.0
-        before = token
-        for t in range(n_topics):
-            topic_counts[i, t] = 0
-        for cell in range(starts[i], stops[i]):
-            first = np.int64(words[cell]) * size
             later = np.int64(words[min(cell + AHEAD, words.shape[0] - 1)]) * size
             for t in range(0, size, FLOATS):
                 prefetch(flat, later + t)
-            _run_lanes_simd(scaled, flat, first, sums)
+            run_lanes(scaled, flat, first, sums)
             total = _run_across(sums, edges)
             for _ in range(counts[cell]):
                 u, s0, s1 = _short_uniform(s0, s1)
@@ -205,9 +171,6 @@ def draw_assignments_simd(
                 token += 1
         value += math.log(product) + (token - before) * log_scale
     return value
-
-
-draw_assignments = draw_assignments_simd if simd32.ENABLED else draw_assignments_scalar
 
 
 @kernel

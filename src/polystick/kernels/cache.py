@@ -1,8 +1,9 @@
-"""Where compiled kernels lie on disk: in a folder for each state of the sources.
+"""Where compiled kernels lie on disk: in a folder for each state of the sources, with and without vectors.
 
 Numba looks at a kernel's own file to decide whether its machine code is still true. A kernel holds the code
 of the kernels that it calls, so after an upgrade that changed only their files the old code would run. Here
-the cache is a folder named by a digest of all kernels and tables. Numba's rules for its place remain
+the cache is a folder named by a digest of all kernels and tables, and of which twins are called: where the
+twin is chosen at a leaf, the kernels above it are the same to Numba. Numba's rules for its place remain
 (`NUMBA_CACHE_DIR`, next to the sources, the user's own folder), and so does its stamp of a kernel's own file.
 """
 
@@ -15,6 +16,8 @@ from typing import Any
 
 from numba.core import caching
 
+from polystick.kernels import SIMD
+
 PREFIX = "polystick-"
 N_OTHERS = 3  # folders of other states that stay, for who goes back and forth between versions
 
@@ -22,7 +25,7 @@ N_OTHERS = 3  # folders of other states that stay, for who goes back and forth b
 @functools.cache
 def folder_name():
     """Return the name of the folder that belongs to the sources as they are."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"simd" if SIMD else b"scalar")
     for path in sorted(Path(__file__).parent.iterdir()):
         if path.suffix in (".py", ".npz"):
             content = path.read_bytes()

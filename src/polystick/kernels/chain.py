@@ -1,5 +1,7 @@
 """A linear-Gaussian chain under a dense potential at each step: messages back, states forward.
 
+It is forward filtering backward sampling with time turned round.
+
 The states are whitened, x = root w, so that the chain is
 
     w_1 = start + spread u,    w_s = dynamics w_{s-1} + bias_s + e_s,    u, e_s ~ N(0, I),

@@ -12,9 +12,8 @@ float32, exact up to 2^24; callers see to it that no document and no word has mo
 import math
 
 import numpy as np
-from llvmlite import ir
 
-from polystick.kernels import kernel, simd, simd32
+from polystick.kernels import kernel, simd32
 from polystick.kernels.simd32 import LINE, WIDTH, add, load, mul, prefetch, splat, store
 from polystick.kernels.streams import open_stream, uniform
 
@@ -110,12 +109,40 @@ def _start_document(first, stop, assignments, prior, rate, here, weight):
         weight[t] = (here[t] + prior[t]) * rate[t]
 
 
+@kernel(inline="always")
+def run_lanes_scalar(weight, counts, first, eta, old, without, sums):
+    """Write the sums of the weights along the lanes, with `without` for topic `old`."""
+    for t in range(weight.shape[0]):
+        x = weight[t] * (counts[first + t] + eta)
+        if t == old:
+            x = without
+        sums[t] = x + sums[t - WIDTH] if t >= WIDTH else x
+
+
+@kernel(inline="always")
+def run_lanes_simd(weight, counts, first, eta, old, without, sums):
+    """Do as run_lanes_scalar, all lanes at once."""
+    total, start = splat(ZERO), first // WIDTH
+    shift, instead, back = splat(eta), splat(without), splat(np.float32(-WIDTH))
+    distance = add(splat(np.float32(old)), load(LANES_BACK, 0))
+    for p in range(weight.shape[0] // WIDTH):
+        x = mul(load(weight, p), add(load(counts, start + p), shift))
+        total = add(total, simd32.where_zero(distance, instead, x))
+        store(sums, p, total)
+        distance = add(distance, back)
+
+
+run_lanes = run_lanes_simd if simd32.ENABLED else run_lanes_scalar  # with the same bits
+
+
 @kernel
-def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics, totals):
+def sweep_in_place(key, rows, starts, words, assignments, alpha, eta, word_topics, totals):
     """Draw the topic of each token anew, in place; return the log likelihood of the tokens.
 
     The likelihood of a token is its word's probability at the means of shares and topics given all
-    assignments at that moment, its own included.
+    assignments at that moment, its own included. Most tokens keep their topic. So a token is not taken out of
+    the counts, but out of the sum; counts are written only where the topic has changed, and the processor
+    works ahead where it has not.
 
     key         : uint64
     rows        : (n,) uint64 ids of the documents, which key their streams
@@ -126,69 +153,6 @@ def sweep_scalar(key, rows, starts, words, assignments, alpha, eta, word_topics,
     eta         : float64
     word_topics : (V, Tp) float32 whole counts, in and out; Tp the next multiple of WIDTH, padding 0
     totals      : (T,) float64 sums of word_topics over words, in and out
-    """
-    size, n_topics = word_topics.shape[1], alpha.shape[0]
-    spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
-    prior, rate = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    here, weight = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    sums = np.full(size + MARGIN, INFINITY)
-    _start_sweep(alpha, totals, spread, prior, rate)
-    alpha_sum, value, product = alpha.sum(), 0.0, 1.0
-    for d in range(rows.shape[0]):
-        s0, s1 = open_stream(key, rows[d])
-        _start_document(starts[d], starts[d + 1], assignments, prior, rate, here, weight)
-        scale = 1.0 / (starts[d + 1] - starts[d] + alpha_sum)
-        for i in range(starts[d], starts[d + 1]):
-            v, t = words[i], assignments[i]
-            word_topics[v, t] -= ONE
-            _move(t, -1.0, here, totals, prior, spread, rate, weight)
-            for j in range(WIDTH):
-                sums[j] = weight[j] * (word_topics[v, j] + short_eta)
-            for j in range(WIDTH, size):
-                sums[j] = sums[j - WIDTH] + weight[j] * (word_topics[v, j] + short_eta)
-            u, s0, s1 = uniform(s0, s1)
-            t, total = _pick(u, sums, n_topics)
-            without = weight[t] * (word_topics[v, t] + short_eta)
-            assignments[i] = t
-            word_topics[v, t] += ONE
-            _move(t, 1.0, here, totals, prior, spread, rate, weight)
-            product *= scale * (total + (weight[t] * (word_topics[v, t] + short_eta) - without))
-            if product < SMALL:
-                value, product = value + math.log(product), 1.0
-    return value + math.log(product)
-
-
-@simd.intrinsic
-def _where_zero(typing, number, x, y):
-    """Return x in the lanes where number is 0, else y."""
-
-    def generate(context, builder, signature, arguments):
-        number, x, y = arguments
-        mask = builder.fcmp_ordered("==", number, ir.Constant(number.type, None))
-        return builder.select(mask, x, y)
-
-    return simd32.vector(simd32.vector, simd32.vector, simd32.vector), generate
-
-
-@kernel(inline="always")
-def _run_lanes(weight, counts, first, eta, old, without, sums):
-    """Write the sums of the weights along the lanes, with `without` for topic `old`."""
-    total, start = splat(ZERO), first // WIDTH
-    shift, instead, back = splat(eta), splat(without), splat(np.float32(-WIDTH))
-    distance = add(splat(np.float32(old)), load(LANES_BACK, 0))
-    for p in range(weight.shape[0] // WIDTH):
-        x = mul(load(weight, p), add(load(counts, start + p), shift))
-        total = add(total, _where_zero(distance, instead, x))
-        store(sums, p, total)
-        distance = add(distance, back)
-
-
-@kernel
-def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, totals):
-    """Do as sweep_scalar, WIDTH topics at a time, with the same bits.
-
-    Most tokens keep their topic. So a token is not taken out of the counts, but out of the sum; counts
-    are written only where the topic has changed, and the processor works ahead where it has not.
     """
     size, n_topics, counts = word_topics.shape[1], alpha.shape[0], word_topics.reshape(-1)
     spread, short_eta = word_topics.shape[0] * eta, np.float32(eta)
@@ -210,7 +174,7 @@ def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, t
                 1.0 / ((totals[old] - 1.0) + spread)
             )
             without *= (counts[first + old] - ONE) + short_eta
-            _run_lanes(weight, counts, first, short_eta, old, without, sums)
+            run_lanes(weight, counts, first, short_eta, old, without, sums)
             u, s0, s1 = uniform(s0, s1)
             t, total = _pick(u, sums, n_topics)
             if t != old:
@@ -224,6 +188,3 @@ def sweep_simd(key, rows, starts, words, assignments, alpha, eta, word_topics, t
             if product < SMALL:
                 value, product = value + math.log(product), 1.0
     return value + math.log(product)
-
-
-sweep_in_place = sweep_simd if simd32.ENABLED else sweep_scalar

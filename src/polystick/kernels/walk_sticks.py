@@ -18,6 +18,7 @@ filtered  : (S, q + 2) of each step given those before it and itself: the mean f
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,18 +28,54 @@ WIDTH = 1.0  # of a slice of log s
 MOST_STEPS = 60  # of a slice that shrinks
 
 
+class Cells(NamedTuple):
+    """Counts and potentials of all sticks (k, S), or of one (S,)."""
+
+    hits: np.ndarray  # float64
+    tries: np.ndarray  # float64
+    kappa: np.ndarray
+    omega: np.ndarray
+    fixed: np.ndarray  # bool: whether kappa and omega are a fixed site
+
+
+class LawOfCov(NamedTuple):
+    """The inverse Wishart of Q."""
+
+    scale: np.ndarray  # (k, k) Psi
+    degrees: float  # nu
+
+
+class LawOfFirst(NamedTuple):
+    """The normal law of first states, or, of one sequence, that of which mean and cov are integrated out."""
+
+    mean: np.ndarray  # (k,), or m
+    precision: np.ndarray  # (k, k), or Psi0^-1
+    wide: float  # 0, or 1 + 1 / r of NormalInverseWishart(m, r, Psi0, nu0)
+
+
+class Noise(NamedTuple):
+    """What a sweep draws with."""
+
+    ties: np.ndarray  # (k, q) normals
+    walks: np.ndarray  # (k, S) normals
+    variances: np.ndarray  # (k,) gammas of shape (nu + q + steps after first ones) / 2
+    firsts: np.ndarray  # (k,) gammas of shape (nu0 + 1) / 2
+
+
+class Walk(NamedTuple):
+    """The law of one stick given the others and b."""
+
+    starts: np.ndarray
+    moves: np.ndarray
+    variance: float  # s^2
+
+
 @kernel
-def draw_sticks(key, starts, counts, potential, prior, first, noise, states, precision):
+def draw_sticks(key, starts, cells, prior, first, noise, states, precision):
     """Draw (b, x), s given x, and the scale of x with s, of each stick; return how many found no angle.
 
     key       : uint64
-    counts    : successes and trials, (k, S) float64
-    potential : kappa and omega (k, S), and whether they are a fixed site (k, S) bool
-    prior     : Psi (k, k) and nu
-    first     : mean (k,) and precision (k, k) of first states, and 0; or, of one sequence, m, Psi0^-1 and
-                1 + 1 / r of their NormalInverseWishart(m, r, Psi0, nu0), which is integrated out
-    noise     : normals (k, q) and (k, S), and gammas (2, k) of shapes (nu + q + steps after first ones) / 2
-                and (nu0 + 1) / 2
+    cells, prior, first, noise : Cells, LawOfCov, LawOfFirst, Noise
     states    : (S, k) in place
     precision : (k, k) in place: Q^-1
     """
@@ -49,22 +86,23 @@ def draw_sticks(key, starts, counts, potential, prior, first, noise, states, pre
     for j in range(k):
         take_moves(starts, states, j, moves)
         variance = _take_tie(precision, j, tie, rest)
-        spread = place_first(starts, states, j, first, noise[2][1, j], place)
+        spread = place_first(starts, states, j, first, noise.firsts[j], place)
         for t in range(n_steps):
             path[t] = states[t, j]
         gram = np.empty((k - 1, k - 1))
-        _lay_prior(prior[0], j, variance, gram, linear)
-        law = starts, moves, variance
-        field = potential[0][j], potential[1][j]
-        filter_walk(law, field, place, spread, filtered, gram, linear)
-        cells = counts[0][j], counts[1][j], *field, potential[2][j]
+        _lay_prior(prior.scale, j, variance, gram, linear)
+        walk = Walk(starts, moves, variance)
+        mine = Cells(
+            cells.hits[j], cells.tries[j], cells.kappa[j], cells.omega[j], cells.fixed[j]
+        )  # fmt: skip
+        filter_walk(walk, mine.kappa, mine.omega, place, spread, filtered, gram, linear)
         about = gram, linear
-        if _turn_in_place(key, j, cells, law, filtered, about, noise, tie, path) == 0.0:
+        if _turn_in_place(key, j, mine, walk, filtered, about, noise, tie, path) == 0.0:
             n_stuck += 1
-        variance = _draw_variance(law, prior, j, noise[2][0, j], tie, path)
-        law = starts, moves, variance
-        fixed = _tie_excess(prior[0], j, tie)
-        variance *= _scale_in_place(key, j, cells, law, (fixed, prior[1]), place, spread, tie, path)
+        variance = _draw_variance(walk, prior.scale, j, noise.variances[j], tie, path)
+        walk = Walk(starts, moves, variance)
+        excess = _tie_excess(prior.scale, j, tie), prior.degrees
+        variance *= _scale_in_place(key, j, mine, walk, excess, place, spread, tie, path)
         for t in range(n_steps):
             states[t, j] = path[t]
         _put_tie_in_place(precision, j, variance, tie, rest)
@@ -114,7 +152,7 @@ def place_first(starts, states, j, first, gamma, place):
 
     With the NormalInverseWishart integrated out, that is a draw of the variance given x.
     """
-    mean, precision, wide = first
+    mean, precision, wide = first.mean, first.precision, first.wide
     variance = 1.0 / precision[j, j]
     for i in range(place.shape[0]):
         pull, t = 0.0, starts[i]
@@ -148,15 +186,14 @@ def _lay_prior(scale, j, variance, gram, linear):
 
 
 @kernel(inline="always")
-def filter_walk(law, field, place, spread, filtered, gram, linear):
+def filter_walk(walk, kappa, omega, place, spread, filtered, gram, linear):
     """Write what is known of each step from those up to it; add what all tell of b.
 
-    law    : starts, moves, s^2
-    field  : kappa, omega (S,)
+    kappa, omega  : (S,)
     place, spread : (n,), the mean and the variance of first steps
     gram, linear  : (q, q), (q,) in place: the precision of b, upper triangle, and its linear term
     """
-    (starts, moves, variance), (kappa, omega) = law, field
+    starts, moves, variance = walk.starts, walk.moves, walk.variance
     q = linear.shape[0]
     slope = np.empty(q)
     for i in range(starts.shape[0] - 1):
@@ -181,12 +218,9 @@ def filter_walk(law, field, place, spread, filtered, gram, linear):
 
 
 @kernel
-def draw_back(law, filtered, share, tie, noise, path):
-    """Write x given b and noise: the mean of it for share 1 and no noise, a deviation for share 0.
-
-    law : starts, moves, s^2
-    """
-    starts, moves, variance = law
+def draw_back(walk, filtered, share, tie, noise, path):
+    """Write x given b and noise: the mean of it for share 1 and no noise, a deviation for share 0."""
+    starts, moves, variance = walk.starts, walk.moves, walk.variance
     for i in range(starts.shape[0] - 1):
         for t in range(starts[i + 1] - 1, starts[i] - 1, -1):
             mean, spread = share * filtered[t, 0], filtered[t, 1]
@@ -203,20 +237,21 @@ def draw_back(law, filtered, share, tie, noise, path):
 
 
 @kernel(inline="always")
-def _turn_in_place(key, j, cells, law, filtered, information, noise, tie, path):
+def _turn_in_place(key, j, cells, walk, filtered, information, noise, tie, path):
     """Turn (b, x) on an ellipse about their Gaussian: afresh without fixed sites. Return the angle."""
-    (gram, linear), (hits, tries, kappa, omega, fixed) = information, cells
+    (gram, linear), omega, fixed = information, cells.omega, cells.fixed
+    hits, tries, kappa = cells.hits, cells.tries, cells.kappa
     n_steps, q = path.shape[0], tie.shape[0]
     linalg.cholesky_in_place(gram)
     mean_tie, far_tie = linear, np.empty(q)
     linalg.solve_lower_in_place(gram, mean_tie)
     linalg.solve_upper_in_place(gram, mean_tie)
     for a in range(q):
-        far_tie[a] = noise[0][j, a]
+        far_tie[a] = noise.ties[j, a]
     linalg.solve_upper_in_place(gram, far_tie)
     mean, far = np.empty(n_steps), np.empty(n_steps)
-    draw_back(law, filtered, 1.0, mean_tie, np.zeros(n_steps), mean)
-    draw_back(law, filtered, 0.0, far_tie, noise[1][j], far)
+    draw_back(walk, filtered, 1.0, mean_tie, np.zeros(n_steps), mean)
+    draw_back(walk, filtered, 0.0, far_tie, noise.walks[j], far)
     found, m = np.empty((6, n_steps)), 0
     for t in range(n_steps):
         if fixed[t]:
@@ -253,10 +288,9 @@ def _tie_excess(scale, j, tie):
 
 
 @kernel(inline="always")
-def _draw_variance(law, prior, j, gamma, tie, path):
+def _draw_variance(walk, scale, j, gamma, tie, path):
     """Draw s^2 given b and x."""
-    starts, moves, _ = law
-    total = _tie_excess(prior[0], j, tie)
+    starts, moves, total = walk.starts, walk.moves, _tie_excess(scale, j, tie)
     for i in range(starts.shape[0] - 1):
         for t in range(starts[i] + 1, starts[i + 1]):
             gap = path[t] - path[t - 1]
@@ -267,13 +301,13 @@ def _draw_variance(law, prior, j, gamma, tie, path):
 
 
 @kernel(inline="always")
-def _scale_in_place(key, j, cells, law, prior, place, spread, tie, path):
+def _scale_in_place(key, j, cells, walk, prior, place, spread, tie, path):
     """Scale x less b' d about the step of each sequence that is known best; return the factor of s^2.
 
     In log s a slice on the likelihood, with omega integrated out; increments per s stay.
     """
-    (starts, moves, variance), (excess, degrees) = law, prior
-    hits, tries = cells[0], cells[1]
+    (excess, degrees), variance = prior, walk.variance
+    starts, moves, hits, tries = walk.starts, walk.moves, cells.hits, cells.tries
     n_steps, q = path.shape[0], tie.shape[0]
     move = np.empty(n_steps)
     for i in range(starts.shape[0] - 1):

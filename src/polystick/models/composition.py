@@ -17,13 +17,14 @@ import numpy as np
 
 from polystick import augmentation
 from polystick.augmentation import Potential
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import walk_sticks
 from polystick.kernels.splits import log_likelihood
 from polystick.models import composition_sites as sites_of
+from polystick.models.chain_sums import FirstSums, PairSums, first_sums, pair_sums
 from polystick.models.dynamics import START_SPREAD, MultinomialDynamics, raise_unless_finite
-from polystick.models.dynamics_steps import chain_sums, packed_products, pull_back
+from polystick.models.dynamics_steps import packed_products, pull_back
 
 TURN_EVERY = 4  # sweeps: sticks are drawn together
 TIGHT = (
@@ -32,15 +33,18 @@ TIGHT = (
 
 
 class Parameters(NamedTuple):
-    """What all sequences share; the first six are those of `MultinomialDynamics`."""
+    """What all sequences share; there is no emission to learn and no scale to stretch."""
 
-    coefficients: np.ndarray
-    dynamics_cov: np.ndarray
-    initial_mean: np.ndarray
-    initial_cov: np.ndarray
-    emission: np.ndarray
-    stretch: np.ndarray
+    coefficients: np.ndarray  # (k, k + q) A and b
+    dynamics_cov: np.ndarray  # (k, k)
+    initial_mean: np.ndarray  # (k,)
+    initial_cov: np.ndarray  # (k, k)
     rate: np.ndarray  # () how far sites are to go towards matched ones
+
+    @property
+    def emission(self):
+        """Psi is the state."""
+        return np.eye(len(self.initial_mean))
 
 
 class Rows(NamedTuple):
@@ -53,16 +57,11 @@ class Rows(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Sums over steps, as in `MultinomialDynamics`."""
+    """Sums over steps."""
 
-    n_pairs: int
-    xx: np.ndarray
-    yx: np.ndarray
-    yy: np.ndarray
-    n_first: int
-    first: np.ndarray
-    first_outer: np.ndarray
-    value: float
+    pairs: PairSums
+    first: FirstSums
+    value: float  # log likelihood given the states
 
 
 class Given(NamedTuple):
@@ -100,18 +99,14 @@ class CompositionDynamics(MultinomialDynamics):
 
     def _draw_from_prior(self, rng):
         nothing = np.zeros(self.dynamics_prior.strength.shape)
-        pairs = 0, nothing, nothing[: self.n_dims], nothing[: self.n_dims, : self.n_dims]
+        pairs = PairSums(0, nothing, nothing[: self.n_dims], nothing[: self.n_dims, : self.n_dims])
         coefficients, dynamics_cov = self.draw_dynamics(pairs, rng)
         mean, cov, _ = self.initial_prior.draw(rng)
         return self._named(coefficients, dynamics_cov, mean, cov)
 
-    def _named(self, coefficients, dynamics_cov, mean, cov, rate=0.0):
-        given = coefficients, dynamics_cov, mean, cov, self._identity, np.asarray(1.0)
-        return Parameters(*given, np.asarray(rate))
-
-    @property
-    def _identity(self):
-        return np.eye(self.n_sticks)
+    @staticmethod
+    def _named(coefficients, dynamics_cov, mean, cov, rate=0.0):
+        return Parameters(coefficients, dynamics_cov, mean, cov, np.asarray(rate))
 
     # Gibbs
 
@@ -156,7 +151,9 @@ class CompositionDynamics(MultinomialDynamics):
         if not len(rows.omega):
             return rows
         lopsided, sites = shard.lopsided, Potential(rows.kappa, rows.omega)
-        linear, precision = self._pull_back(prior, shard, sites_of.filled(lopsided, omega, sites))
+        linear, precision, _ = self._pull_back(
+            prior, shard, sites_of.filled(lopsided, omega, sites)
+        )
         found = prior.chain.white.moments_in_place(
             linear, precision, shifts=shard.pushes @ prior.push.T, starts=shard.starts
         )
@@ -180,7 +177,7 @@ class CompositionDynamics(MultinomialDynamics):
         """Draw the states of each sequence on an ellipse about their Gaussian: afresh without sites."""
         if not len(given.sites.omega):
             return self.draw_states(prior, shard, given.potential, key)
-        linear, precision = self._pull_back(prior, shard, given.potential)
+        linear, precision, _ = self._pull_back(prior, shard, given.potential)
         noise = key.normals("states", shard.steps, self.n_dims)
         mean, drawn = prior.chain.white.draws_in_place(
             linear, precision, [np.zeros_like(noise), noise],
@@ -205,7 +202,7 @@ class CompositionDynamics(MultinomialDynamics):
         return self.draw_states(prior, shard, self.draw_omega(shard, states, key), key)
 
     def _pull_back(self, prior, shard, potential):
-        return pull_back(shard, potential, prior.white, prior.products, self.n_dims)[:2]
+        return pull_back(shard, potential, prior.white, prior.products, self.n_dims)
 
     def move_sticks(self, prior, shard, states, given, key):
         """Each stick of a walk | the others, x, with its part of Q."""
@@ -216,12 +213,14 @@ class CompositionDynamics(MultinomialDynamics):
         n_pairs = np.maximum(lengths - 1, 0).sum()
         shapes = 0.5 * (law.degrees + k - 1 + n_pairs), 0.5 * (self.initial_prior.degrees + 1)
         gammas = np.stack([rng.standard_gamma(shape, k) for shape in shapes])
-        noise = key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), gammas
+        noise = walk_sticks.Noise(
+            key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), *gammas
+        )
         precision = np.linalg.inv(prior.chain.dynamics_cov)
         n_stuck = walk_sticks.draw_sticks(
-            key.at("sticks"), shard.starts, shard.table,
-            sites_of.dense(shard, given.lopsided, given.potential),
-            (law.scale, law.degrees), self.first_law(prior, lengths), noise, states, precision,
+            key.at("sticks"), shard.starts, sites_of.dense(shard, given.lopsided, given.potential),
+            walk_sticks.LawOfCov(law.scale, law.degrees), self.first_law(prior, lengths), noise,
+            states, precision,
         )  # fmt: skip
         if n_stuck:
             chain = replace(prior.chain, dynamics_cov=np.linalg.inv(precision))
@@ -232,21 +231,24 @@ class CompositionDynamics(MultinomialDynamics):
         """Return what sticks need to know of first states: of one sequence, their prior."""
         if len(lengths) == 1 and lengths[0] > 0:
             law = self.initial_prior
-            return law.mean, np.linalg.inv(law.scale), 1.0 + 1.0 / law.strength
-        return prior.chain.initial_mean, np.linalg.inv(prior.chain.initial_cov), 0.0
+            inverse = np.linalg.inv(law.scale)
+            return walk_sticks.LawOfFirst(law.mean, inverse, 1.0 + 1.0 / law.strength)
+        chain = prior.chain
+        return walk_sticks.LawOfFirst(chain.initial_mean, np.linalg.inv(chain.initial_cov), 0.0)
 
     def _sum_up(self, shard, states):
         splits = shard.splits
         psi = states[shard.step_of, splits.nodes]
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
-        sums = chain_sums(shard.starts, states, shard.pushes)
-        return Statistics._make((*sums, value + shard.log_coefficient))
+        pairs = pair_sums(shard.starts, states, shard.pushes)
+        first = first_sums(shard.starts, states)
+        return Statistics(pairs, first, value + shard.log_coefficient)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """A, b, Q | states; mean, cov | first states."""
         rng = key.generator("dynamics")
-        coefficients, dynamics_cov = self.draw_dynamics(statistics, rng)
-        mean, cov, _ = self.initial_prior.posterior(*statistics[4:7]).draw(rng)
+        coefficients, dynamics_cov = self.draw_dynamics(statistics.pairs, rng)
+        mean, cov, _ = self.initial_prior.posterior(*statistics.first).draw(rng)
         return self._named(coefficients, dynamics_cov, mean, cov)
 
     def settle(self, parameters, statistics, key, n_burn, ordered_map=map):
@@ -254,15 +256,16 @@ class CompositionDynamics(MultinomialDynamics):
         drawn = self.draw_parameters(parameters, statistics, key, ordered_map)
         return drawn._replace(rate=np.asarray(sites_of.rate_of(key.sweep, n_burn)))
 
-    def draw_dynamics(self, statistics, rng):
+    def draw_dynamics(self, pairs, rng):
         """Q | states of a walk; A, b, Q | states of an autoregression."""
         if not self.walks:
-            return super().draw_dynamics(statistics, rng)
-        n, xx, yx, yy = statistics[:4]
+            return super().draw_dynamics(pairs, rng)
+        n, xx, yx, yy = pairs
         d, prior = self.n_dims, self.dynamics_prior
         scale = prior.scale + yy + xx - yx - yx.T
-        noise = NormalInverseWishart(np.zeros(d), 1.0, 0.5 * (scale + scale.T), prior.degrees + n)
-        return np.eye(d), noise.draw(rng).cov
+        cov = InverseWishart(0.5 * (scale + scale.T), prior.degrees + n).draw(rng)
+        rng.standard_normal(d)  # of a mean that there was once: seeds keep their bits
+        return np.eye(d), cov
 
     # what to record
 
@@ -275,8 +278,10 @@ class CompositionDynamics(MultinomialDynamics):
         return said
 
     def recall(self, described):
-        parameters = super().recall({**described, "emission": self._identity})
-        return self._named(*parameters[:4])
+        found = super().recall({**described, "emission": np.eye(self.n_sticks)})
+        return self._named(
+            found.coefficients, found.dynamics_cov, found.initial_mean, found.initial_cov
+        )
 
     def predictor(self, described):
         found = super().predictor(described)

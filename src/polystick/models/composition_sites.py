@@ -5,6 +5,7 @@ draw given omega is a small step. Such cells, chosen by the counts alone, have a
 depend on where the chain is: it is matched to the posterior while burning in, and stays from then on.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,10 @@ from scipy.special import expit
 
 from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
-from polystick.decomposition import RaggedSplits, Splits
+from polystick.decomposition import Splits
 from polystick.kernels import ellipse
+from polystick.kernels.walk_sticks import Cells
+from polystick.models.sequence_splits import Steps
 
 LOPSIDED = 1.5  # times the curvature of the likelihood
 SOFTNESS = (
@@ -39,28 +42,14 @@ class Lopsided(NamedTuple):
         return Splits(self.successes, self.trials)
 
 
-class Paths(NamedTuple):
-    """Whole sequences, as `sequence_splits.Steps`, with their lopsided splits and a dense table."""
+@dataclass(frozen=True, eq=False)
+class Paths(Steps):
+    """Whole sequences with their lopsided splits and a dense table."""
 
-    rows: np.ndarray
-    steps: np.ndarray
-    starts: np.ndarray
-    splits: RaggedSplits
-    known: np.ndarray
-    pushes: np.ndarray
-    log_coefficient: float
     lopsided: Lopsided
     step_of: np.ndarray  # (cells,) int64 of each active split
-    table: tuple  # successes and trials (k, S), float64
+    table: tuple[np.ndarray, np.ndarray]  # successes and trials (k, S), float64
     is_all: bool  # there is no other block
-
-    @property
-    def n_steps(self):
-        return len(self.steps)
-
-    @property
-    def active(self):
-        return self.splits.starts, self.splits.nodes
 
 
 def with_cells(block, n_sticks, is_all):
@@ -74,7 +63,9 @@ def with_cells(block, n_sticks, is_all):
     lopsided = Lopsided(at, steps, splits.nodes[at], starts, *(part[at] for part in counts))
     table = np.zeros((2, n_sticks, n_steps))
     table[:, splits.nodes, step_of] = counts
-    return Paths._make((*block, lopsided, step_of, (table[0], table[1]), is_all))
+    return Paths(
+        **vars(block), lopsided=lopsided, step_of=step_of, table=tuple(table), is_all=is_all
+    )
 
 
 def is_lopsided(splits):
@@ -143,9 +134,10 @@ def filled(lopsided, omega, sites):
 
 
 def dense(shard, lopsided, potential):
-    """Return kappa, omega and whether they are a site, (k, S)."""
+    """Return the cells of all sticks."""
     shape, nodes = shard.table[0].shape, shard.splits.nodes
     kappa, omega, fixed = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
     kappa[nodes, shard.step_of], omega[nodes, shard.step_of] = potential
     fixed[lopsided.nodes, lopsided.steps] = True
-    return kappa, omega, fixed
+    hits, tries = shard.table
+    return Cells(hits, tries, kappa, omega, fixed)

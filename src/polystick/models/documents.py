@@ -1,10 +1,11 @@
 """Documents as counts of words: blocks of rows in the layout of CSR."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+
+from polystick.models.blocks import evenly
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
 ROW_WORK = 64  # of a document besides its words, in words: about what is measured for 50 topics
@@ -39,15 +40,6 @@ def cut(counts, size=ROWS_PER_BLOCK, ids=None):
     ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
     work = np.diff(counts.indptr) + ROW_WORK
     return [block(counts[part], ids[part]) for part in evenly(work, size)]
-
-
-def evenly(work, size):
-    """Return slices of about `size` items and alike work (n,), even in number for two threads."""
-    n = len(work)
-    n_blocks = 1 if n <= size else 2 * -(-n // (2 * size))
-    done = np.cumsum(work)
-    edges = np.searchsorted(done, done[-1:] * np.arange(1, n_blocks) / n_blocks, side="right")
-    return [slice(*pair) for pair in itertools.pairwise([0, *map(int, edges), n])]
 
 
 def block(counts, ids):

@@ -13,8 +13,9 @@ mixes slowly by itself. Each sweep starts with a draw of it (parameter expansion
 Its law is that of the parameters alone: the parameters carry the draw, `stretch`, to the next sweep.
 """
 
+import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,11 +26,28 @@ from polystick.decomposition import Decomposition
 from polystick.gaussians.dynamics import Chain
 from polystick.kernels import emissions
 from polystick.kernels.splits import log_likelihood
+from polystick.keys import Key
+from polystick.models import dynamics_factors as factors
 from polystick.models import dynamics_prediction, gauge, sequence_splits, watched
-from polystick.models.dynamics_factors import DynamicsFactors
+from polystick.models.chain_sums import added, first_sums, pair_sums
+from polystick.models.dynamics_laws import (
+    DynamicsFactor,
+    EmissionFactor,
+    outer,
+    packed_matrices,
+    unpacked,
+)
+from polystick.models.dynamics_state import (
+    ExpectedPrior,
+    ExpectedStatistics,
+    Parameters,
+    Prior,
+    RowFactors,
+    Rows,
+    Statistics,
+)
 from polystick.models.dynamics_steps import (
     active_psi,
-    chain_sums,
     named_columns,
     packed_products,
     path,
@@ -40,53 +58,11 @@ from polystick.models.dynamics_steps import (
 FIRST_DYNAMICS = 0.9  # on the diagonal, about
 START_SPREAD = 0.7  # of the logarithm of step sizes and of rates, with which chains start
 FIRST_EMISSION = 0.1  # of its standard deviation a priori
-
-
-class Parameters(NamedTuple):
-    """What all sequences share."""
-
-    coefficients: np.ndarray  # (D, D + q) A and B
-    dynamics_cov: np.ndarray  # (D, D)
-    initial_mean: np.ndarray  # (D,)
-    initial_cov: np.ndarray  # (D, D)
-    emission: np.ndarray  # (k, E) rows [e; f]
-    stretch: np.ndarray  # () states of the next sweep start as this many times those of the last
-
-
-class Rows(NamedTuple):
-    """Where the sequences of a block stand."""
-
-    states: np.ndarray  # (S, D)
-
-
-class Statistics(NamedTuple):
-    """Sums over steps; x = [z_{t-1}; p_t] and y = z_t of pairs, u = [z_t; v_t]."""
-
-    n_pairs: int
-    xx: np.ndarray
-    yx: np.ndarray
-    yy: np.ndarray
-    n_first: int
-    first: np.ndarray  # of the first states
-    first_outer: np.ndarray
-    linear: np.ndarray  # (k, E) kappa u of each stick
-    precision: np.ndarray  # (k, P) omega u u' of each stick, packed
-    value: float  # log likelihood given the states
-
-
-class Prior(NamedTuple):
-    """What the local steps of a sweep share."""
-
-    chain: Chain
-    push: np.ndarray  # (D, q) B
-    emission: np.ndarray  # (k, E)
-    white: np.ndarray  # (k, E) rows for white states
-    products: np.ndarray  # (k, P) of white rows
-    stretch: float
+OF_NOISE = ("dynamics_cov", "initial_mean", "initial_cov")  # recorded as they are
 
 
 @dataclass(frozen=True)
-class MultinomialDynamics(DynamicsFactors):
+class MultinomialDynamics:
     """The model: its decomposition and its priors."""
 
     decomposition: Decomposition
@@ -113,6 +89,9 @@ class MultinomialDynamics(DynamicsFactors):
     }
     identified: ClassVar[tuple[str, ...]] = ()  # states may be turned and stretched
     rhat_limit: ClassVar = 1.05
+    warm_sweeps: ClassVar[int] = (
+        200  # of Gibbs before mean field; from 50 the ascent often ended lower
+    )
 
     @property
     def n_dims(self):
@@ -158,13 +137,15 @@ class MultinomialDynamics(DynamicsFactors):
         parameters, d = self._draw_from_prior(rng), self.n_dims
         known, pushes = self._ends(lengths, inputs)
         dynamics, push = np.split(parameters.coefficients, [d], axis=1)
-        roots = [np.linalg.cholesky(parameters[i]) for i in (3, 1)]  # of the first state, of a step
+        first_root, root = map(
+            np.linalg.cholesky, (parameters.initial_cov, parameters.dynamics_cov)
+        )
         states, stop = [], 0
         for length in lengths:
             start, stop = stop, stop + length
             noise = rng.standard_normal((length, d))
-            first = parameters.initial_mean + roots[0] @ noise[0]
-            shocks = noise[1:] @ roots[1].T + pushes[start + 1 : stop] @ push.T
+            first = parameters.initial_mean + first_root @ noise[0]
+            shocks = noise[1:] @ root.T + pushes[start + 1 : stop] @ push.T
             states.append(path(first, dynamics, shocks))
         u = np.column_stack([np.concatenate(states), known])
         return self.decomposition.probabilities(u @ parameters.emission.T)
@@ -270,9 +251,10 @@ class MultinomialDynamics(DynamicsFactors):
         splits = shard.splits
         psi = active_psi(shard, prior.emission, np.column_stack([states, shard.known]))
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
-        sums = chain_sums(shard.starts, states, shard.pushes)
+        pairs = pair_sums(shard.starts, states, shard.pushes)
+        first = first_sums(shard.starts, states)
         linear, precision = self.emission_sums(prior, shard, states, potential)
-        return Statistics._make((*sums, linear, precision, value + shard.log_coefficient))
+        return Statistics(pairs, first, linear, precision, value + shard.log_coefficient)
 
     def emission_sums(self, prior, shard, states, potential):
         """Return the sums of each stick's regression on the states."""
@@ -284,14 +266,14 @@ class MultinomialDynamics(DynamicsFactors):
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """A, B, Q | states; mean, cov | first states; the emission | states, omega; the stretch."""
         rng = key.generator("dynamics")
-        coefficients, dynamics_cov = self.draw_dynamics(statistics, rng)
-        mean, cov, _ = self.initial_prior.posterior(*statistics[4:7]).draw(rng)
+        coefficients, dynamics_cov = self.draw_dynamics(statistics.pairs, rng)
+        mean, cov, _ = self.initial_prior.posterior(*statistics.first).draw(rng)
         emission = self.draw_emission(statistics, key)
         return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
 
-    def draw_dynamics(self, statistics, rng):
+    def draw_dynamics(self, pairs, rng):
         """A, B, Q | states."""
-        return self.dynamics_prior.posterior(*statistics[:4]).draw(rng)
+        return self.dynamics_prior.posterior(*pairs).draw(rng)
 
     def draw_emission(self, statistics, key):
         """The row of each stick | states, omega."""
@@ -329,12 +311,162 @@ class MultinomialDynamics(DynamicsFactors):
         """Return log p(x | states, parameters)."""
         return statistics.value
 
+    # mean field
+
+    def initial_factor(self, shards, key):
+        """Take the laws of the parameters given where a few sweeps of Gibbs end."""
+        first, *keys = (Key(key.chain("warm").seed, i) for i in range(self.warm_sweeps + 1))
+        parameters = self.initial_parameters(shards, first)
+        prior = self.prepare(parameters)
+        rows = [self.initial_rows(prior, shard, first) for shard in shards]
+        for key in keys:
+            prior = self.prepare(parameters)
+            drawn = [self.draw_rows(prior, *each, key) for each in zip(shards, rows)]
+            rows = [states for states, _ in drawn]
+            statistics = functools.reduce(added, (part for _, part in drawn))
+            parameters = self.draw_parameters(parameters, statistics, key)
+        return self.laws_given(statistics, np.cov(np.concatenate([r.states for r in rows]).T))
+
+    def laws_given(self, statistics, moves):
+        """Return the laws of the parameters given sums over states and omega, or expected ones."""
+        return DynamicsFactor(
+            self.dynamics_prior.posterior(*statistics.pairs),
+            self.initial_prior.posterior(*statistics.first),
+            self._emission_given(statistics.linear, statistics.precision),
+            np.atleast_2d(moves),
+        )
+
+    def _emission_given(self, linear, packed):
+        weights = self.scales**-2.0
+        precision = unpacked(packed, len(weights)) + np.diag(weights)
+        return EmissionFactor.natural(linear + self._centre * weights, precision)
+
+    def expect(self, factor):
+        d, dynamics, initial = self.n_dims, factor.dynamics, factor.initial
+        noise_cov, first_cov = (law.scale / law.degrees for law in (dynamics, initial))
+        A, B = dynamics.mean[:, :d], dynamics.mean[:, d:]
+        second = factor.emission.second
+        doubled = 2.0 * second
+        diagonal = np.arange(second.shape[1])
+        doubled[:, diagonal, diagonal] *= 0.5
+        return ExpectedPrior(
+            Chain(initial.mean, first_cov, A, noise_cov),
+            B,
+            dynamics.expected_excess,
+            factors.missing(initial, first_cov) - 0.5 * d / initial.strength,
+            factors.missing(dynamics, noise_cov),
+            np.ascontiguousarray(factor.emission.mean),
+            packed_matrices(second),
+            packed_matrices(doubled),
+        )
+
+    def initial_row_factors(self, prior, shard):
+        """Start from states of 0, and let q(states) and q(omega) settle."""
+        nothing = np.column_stack([np.zeros((shard.n_steps, self.n_dims)), shard.known])
+        rows = RowFactors(factors.tilt(prior, shard, packed_matrices(outer(nothing))))
+        for _ in range(factors.LOCAL_STEPS):
+            moments = self.state_moments(prior, shard, self._expected_omega(shard, rows))[0]
+            rows = RowFactors(factors.tilt(prior, shard, factors.step_products(shard, moments)))
+        return rows
+
+    def _expected_omega(self, shard, rows):
+        return augmentation.expected_potential(shard.splits, rows.tilt)
+
+    def state_moments(self, prior, shard, potential):
+        """Return the moments of q(states), and what is constant in the exponents of its potentials."""
+        parts = pull_back(shard, potential, prior.rows, prior.products, self.n_dims)
+        linear, precision, constant = parts
+        rest = self._add_excess_in_place(prior, shard, linear, precision)
+        shifts = shard.pushes @ prior.push.T
+        moments = prior.chain.moments(linear, precision, shifts=shifts, starts=shard.starts)
+        return moments, constant.sum() + rest
+
+    def _add_excess_in_place(self, prior, shard, linear, precision):
+        """Add -x' excess x / 2 of each step that follows another to the one before; return the rest."""
+        d, excess = self.n_dims, prior.excess
+        after = factors.followers(shard.starts)
+        p = shard.pushes[after]
+        precision[after - 1] += excess[:d, :d]
+        linear[after - 1] -= p @ excess[d:, :d]
+        return -0.5 * np.einsum("ti,ij,tj->", p, excess[d:, d:], p)
+
+    def update_rows(self, prior, shard, rows, key):
+        """q(states), then q(omega)."""
+        potential = self._expected_omega(shard, rows)
+        moments, constant = self.state_moments(prior, shard, potential)
+        products = factors.step_products(shard, moments)
+        rows = RowFactors(factors.tilt(prior, shard, products))
+        pairs, first = factors.expected_sums(shard, moments)
+        value = (
+            constant + np.sum(moments.log_normaliser) + factors.likelihood(shard, potential, rows)
+        )
+        value += first.n * prior.first_constant + pairs.n * prior.pair_constant
+        linear, precision = np.empty_like(prior.rows), np.empty_like(prior.products)
+        u = np.column_stack([moments.mean, shard.known])
+        potential = self._expected_omega(shard, rows)
+        emissions.gather(*shard.active, *potential, u, products, linear, precision)
+        z = moments.mean
+        spread = len(z), z.sum(axis=0), z.T @ z
+        return rows, ExpectedStatistics(pairs, first, linear, precision, value, *spread)
+
+    def update_factor(self, factor, statistics):
+        """The laws of the parameters, then the scale of the states."""
+        factor = self.laws_given(statistics, statistics.moves)
+        return factor.rescaled(self.best_scale(factor))
+
+    def best_scale(self, factor):
+        """Return the c that makes c times the states best; 1 where the priors do not stretch along."""
+        if not gauge.stretches(self):
+            return 1.0
+        d, prior, first = self.n_dims, self.dynamics_prior, self.initial_prior
+        dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
+        squares = emission.mean**2 + emission.variance
+        K0, gap = prior.strength[:d, :d], dynamics.mean[:, :d] - prior.mean[:, :d]
+        rate = np.sum(squares[:, :d] / self.scales[:d] ** 2)
+        rate += np.vdot(dynamics.expected_precision, prior.scale + gap @ K0 @ gap.T)
+        rate += np.vdot(dynamics.expected_excess[:d, :d], K0)
+        rate += np.vdot(initial.expected_precision, first.scale)
+        return np.sqrt(0.5 * rate / gauge.stretch_shape(self))
+
+    def elbo(self, factor, statistics):
+        dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
+        kl = dynamics.kl(self.dynamics_prior) + initial.kl(self.initial_prior)
+        return statistics.value - kl - emission.kl(self._centre, self.scales)
+
+    def collapsed(self, factor):
+        """Tell whether the states move nothing."""
+        return factor.largest_move < factors.LEAST_MOVE
+
+    def diagnose(self, factor):
+        """Say so if the states have collapsed."""
+        if not self.collapsed(factor):
+            return None
+        return (
+            "mean field makes no use of the states: over the steps they move the log odds of no "
+            f"stick by more than {factor.largest_move:.1g} (standard deviation); there may be no "
+            "dynamics in the data, or too little of it for mean field; compare with Gibbs, or try "
+            "a balanced tree or fewer states"
+        )
+
     # what to record
+
+    def draw_from_factor(self, factor, key):
+        rng = key.generator("factor")
+        dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
+        A, Q = dynamics.draw(rng)
+        mean, cov, _ = initial.draw(rng)
+        return Parameters(A, Q, mean, cov, emission.draw(rng), np.asarray(1.0))
+
+    def draw_described_rows(self, prior, shard, rows):
+        """Return two values of each state with the moments of q."""
+        moments = self.state_moments(prior, shard, self._expected_omega(shard, rows))[0]
+        sd = np.sqrt(np.diagonal(moments.cov, axis1=1, axis2=2))
+        return {"states": np.stack([moments.mean - sd, moments.mean + sd])}
 
     def describe_parameters(self, parameters):
         """Return the parameters by name, those of inputs and biases where there are some."""
         d = self.n_dims
-        said = {name: getattr(parameters, name) for name in parameters._fields[1:4]}
+        said = {name: getattr(parameters, name) for name in OF_NOISE}
         said |= {"dynamics": parameters.coefficients[:, :d], "emission": parameters.emission[:, :d]}
         said |= named_columns(
             parameters.coefficients[:, d:], self.has_drift, "dynamics_drift", "dynamics_input"
@@ -352,8 +484,8 @@ class MultinomialDynamics(DynamicsFactors):
             np.column_stack([described[name] for name in names if name in described])
             for names in parts
         )
-        cov, mean, initial_cov = (described[name] for name in Parameters._fields[1:4])
-        return Parameters(coefficients, cov, mean, initial_cov, emission, np.asarray(1.0))
+        noise = {name: described[name] for name in OF_NOISE}
+        return Parameters(coefficients, **noise, emission=emission, stretch=np.asarray(1.0))
 
     def describe_rows(self, shard, rows):
         return {"states": rows.states}

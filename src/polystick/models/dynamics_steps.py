@@ -30,17 +30,6 @@ def pull_back(shard, potential, rows, products, n_dims):
     return parts
 
 
-def chain_sums(starts, states, pushes):
-    """Return the first seven of `Statistics`."""
-    follows = np.ones(len(states), dtype=bool)
-    heads = starts[:-1][np.diff(starts) > 0]
-    follows[heads] = False
-    after, before = states[follows], states[:-1][follows[1:]]
-    x, first = np.column_stack([before, pushes[follows]]), states[heads]
-    xx, yx, yy = x.T @ x, after.T @ x, after.T @ after
-    return len(after), xx, yx, yy, len(first), first.sum(axis=0), first.T @ first
-
-
 def path(first, dynamics, shocks):
     """Return states (T, D) from the first one, each the dynamics times the one before plus a shock.
 

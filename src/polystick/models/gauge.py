@@ -1,4 +1,4 @@
-"""States may be turned and stretched, with all that refers to them.
+"""States may be turned and stretched, with all that refers to them: what identifiability they lack.
 
 R z, e R', R A R' and R Q R' have the law of z, e, A and Q if R is a rotation. Stretched states c z, e / c and
 c^2 Q leave the counts' law as it is, but not the priors.

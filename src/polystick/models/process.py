@@ -15,9 +15,10 @@ Where counts are lopsided, f is drawn about sites instead of given omega (`model
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.stats import truncnorm
 
 from polystick import augmentation
@@ -25,10 +26,19 @@ from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.kernels import splits as splits_kernels
 from polystick.models import watched
-from polystick.models.documents import evenly
-from polystick.models.process_factors import VariationalProcess
-from polystick.models.process_kernel import Axes, as_psi, centred, draw_theta, solver_at
+from polystick.models.blocks import evenly
+from polystick.models.process_axes import Axes
+from polystick.models.process_factors import (
+    KNOWN,
+    MOST_STEPS,
+    ExpectedStatistics,
+    KernelFactor,
+    RowFactors,
+    moments,
+)
+from polystick.models.process_kernel import as_psi, centred, draw_theta, solver_at
 from polystick.models.process_sites import Sites, draw_white, turn
+from polystick.models.process_state import Parameters, Prior, Rows, Shard, Statistics
 from polystick.scores import log_coefficients
 
 FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain nothing
@@ -41,74 +51,8 @@ START_WEIGHT = (
 )
 
 
-class Parameters(NamedTuple):
-    """What all sticks share, and where the chain goes on, for white moves with theta."""
-
-    theta: np.ndarray  # (p,) of the sweep that has just been made
-    iterations: (
-        np.ndarray
-    )  # () of the solver in that sweep, averaged over blocks; 0 for direct ones
-    next_theta: np.ndarray  # (p,)
-    next_white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
-    n_learned: np.ndarray  # () what sweeps to forget have taught, see `Axes`
-    centre: np.ndarray  # (p,)
-    spread: np.ndarray  # (p, p)
-
-    @property
-    def axes(self):
-        return Axes(self.n_learned, self.centre, self.spread)
-
-
-class Rows(NamedTuple):
-    """Where each stick of a chain stands."""
-
-    psi: np.ndarray  # (r, M)
-    white: np.ndarray  # (r, n_white)
-    level: np.ndarray  # (r,)
-    scale: np.ndarray  # (r,)
-    anchor: np.ndarray  # (r, M) where sites stand; fixed once sweeps count
-    spread: np.ndarray  # (r, M) the variance of psi there; fixed then too
-
-    def learn(self, weight):
-        """Return rows whose anchors and spreads have seen psi, with some weight."""
-        away = self.psi - self.anchor
-        anchor = self.anchor + weight * away
-        spread = self.spread + weight * (away * (self.psi - anchor) - self.spread)
-        return self._replace(anchor=anchor, spread=spread)
-
-
-class Prior(NamedTuple):
-    """What the sticks need for a sweep."""
-
-    solver: Any
-    white: np.ndarray  # (k, n_white), or (0, n_white): where the sticks are
-    weight: float  # of this sweep in the mean that anchors are; 0 once they are fixed
-
-
-class Statistics(NamedTuple):
-    """What the global step needs: the sticks themselves, block by block, for psi moves with theta."""
-
-    blocks: tuple  # of pairs (shard, rows)
-    iterations: np.ndarray  # summed over blocks
-    value: float  # log likelihood
-
-
-class Shard(NamedTuple):
-    """A block of sticks."""
-
-    rows: np.ndarray  # (r,) uint64 ids
-    successes: np.ndarray  # (r, M)
-    trials: np.ndarray  # (r, M)
-    log_coefficient: float  # sum of the log multinomial coefficients; with the first block only
-    lopsided: np.ndarray  # (r, M) of each split
-
-    @property
-    def splits(self):
-        return Splits(self.successes, self.trials)
-
-
 @dataclass(frozen=True)
-class ProcessCounts(VariationalProcess):
+class ProcessCounts:
     """The model: its covariances, its decomposition and what is to be learned."""
 
     family: Any  # covariances at the inputs: at(theta) is a solver
@@ -318,6 +262,122 @@ class ProcessCounts(VariationalProcess):
     def log_likelihood(self, statistics):
         return statistics.value
 
+    # mean field
+
+    def initial_factor(self, shards, key):
+        return KernelFactor(np.array(self.family.theta0, dtype=np.float64))
+
+    def expect(self, factor):
+        return self.family.at(factor.theta)
+
+    def initial_row_factors(self, prior, shard):
+        """Start from the prior at the level, with the weights that omega has there."""
+        level, scale = self.level[shard.rows.astype(int)], np.ones(len(shard.rows))
+        tilt = np.abs(np.broadcast_to(level[:, None], shard.trials.shape))
+        omega = augmentation.expected_potential(shard.splits, tilt).omega
+        return RowFactors(np.zeros(omega.shape), prior.weights(omega), omega, level, scale)
+
+    def update_rows(self, prior, shard, rows, key):
+        """q(f), then level and scale, then q(omega)."""
+        rows = self._follow(prior, shard, rows)
+        rows, dual = self._best_weights(prior, shard, rows)
+        rows = self._best_levels(shard, rows, dual)
+        rows = rows._replace(omega=self._expected_potential(shard, rows, dual).omega)
+        value = self._bounds(shard, rows, dual).sum() + shard.log_coefficient
+        return rows, ExpectedStatistics(((shard, rows),), value)
+
+    def _follow(self, prior, shard, rows):
+        """Take the best mean of f under a prior, given q(omega)."""
+        level, scale = rows.level[:, None], rows.scale[:, None]
+        kappa = scale * (augmentation.kappa(shard.splits) - rows.omega * level)
+        omega = scale**2 * rows.omega
+        mean = prior.mean(augmentation.Potential(kappa, omega))
+        return rows._replace(linear=kappa - omega * mean)
+
+    def _expected_potential(self, shard, rows, dual):
+        return augmentation.expected_potential(shard.splits, np.sqrt(moments(rows, dual)[1]))
+
+    def _best_weights(self, prior, shard, rows):
+        """Take the weights nearest to omega, that of f, for the sticks whose bound they raise."""
+        omega = np.square(rows.scale[:, None]) * rows.omega
+        new = rows._replace(weights=prior.weights(omega))
+        dual = prior.dual(new.linear, new.weights)
+        if new.weights is omega:
+            return new, dual
+        old = prior.dual(rows.linear, rows.weights)
+        better = self._bounds(shard, new, dual) >= self._bounds(shard, rows, old)
+        chosen = np.where(better[:, None], new.weights, rows.weights)
+        both = ((a, b) for a, b in zip(dual, old))
+        dual = type(dual)(
+            *(np.where(better if a.ndim == 1 else better[:, None], a, b) for a, b in both)
+        )
+        return rows._replace(weights=chosen), dual
+
+    def _best_levels(self, shard, rows, dual):
+        """Maximise the bound over those of level and scale that are learned, given q(omega)."""
+        names = [name for name in ("level", "scale") if name in self.learn]
+        if not names:
+            return rows
+        potential = self._expected_potential(shard, rows, dual)
+        squares = np.square(dual.mean) + dual.variance
+        precision, linear = self.level_regression(
+            potential, dual.mean, squares, shard, rows.level, rows.scale
+        )
+        found = np.linalg.solve(precision, linear[..., None])[..., 0]
+        return rows._replace(**dict(zip(names, found.T)))
+
+    def _bounds(self, shard, rows, dual):
+        """Return the bound of each stick (r,), without multinomial coefficients."""
+        mean, second = moments(rows, dual)
+        log_cosh = augmentation.log_two_cosh(np.sqrt(second))
+        likelihood = augmentation.kappa(shard.splits) * mean - shard.trials * log_cosh
+        quadratic = rows.linear * dual.mean - rows.weights * dual.variance
+        gaussian = -0.5 * (quadratic.sum(axis=1) + dual.log_det)
+        return likelihood.sum(axis=1) + gaussian + self._log_prior_of_levels(shard, rows)
+
+    def _log_prior_of_levels(self, shard, rows):
+        """Return the log density of level and scale, up to a constant; 0 where they are not learned."""
+        away = (rows.level - self.level[shard.rows.astype(int)]) / self.level_sd
+        return -0.5 * (np.square(away) + np.square((rows.scale - 1.0) / self.scale_sd))
+
+    def update_factor(self, factor, statistics):
+        """Move theta to where the bound is higher, q(omega) and the weights of the sticks held fixed."""
+        if not self.learns_kernel:
+            return factor
+
+        def loss(theta):
+            solver = self.family.at(theta)
+            found = [self._bound_at(solver, *block) for block in statistics.blocks]
+            return -sum(found) - self.log_prior(theta)
+
+        found = minimize(
+            loss,
+            factor.theta,
+            method="L-BFGS-B",
+            bounds=self.family.bounds,
+            options={"maxiter": MOST_STEPS},
+        )
+        return KernelFactor(found.x) if found.fun < loss(factor.theta) else factor
+
+    def _bound_at(self, solver, shard, rows):
+        rows = self._follow(solver, shard, rows)
+        return self._bounds(shard, rows, solver.dual(rows.linear, rows.weights)).sum()
+
+    def elbo(self, factor, statistics):
+        return statistics.value + (self.log_prior(factor.theta) if self.learns_kernel else 0.0)
+
+    def draw_from_factor(self, factor, key):
+        return self._standing(factor.theta)
+
+    def draw_described_rows(self, prior, shard, rows):
+        """Return two values of psi with the moments of q, and what is known for sure."""
+        rows = self._follow(prior, shard, rows)
+        dual = prior.dual(rows.linear, rows.weights)
+        mean = rows.level[:, None] + rows.scale[:, None] * dual.mean
+        sd = np.abs(rows.scale[:, None]) * np.sqrt(dual.variance)
+        known = {name: getattr(rows, name)[None] for name in KNOWN}
+        return {"psi": np.stack([mean - sd, mean + sd]), **known}
+
     # what to record
 
     def describe_parameters(self, parameters):
@@ -361,12 +421,22 @@ class ProcessCounts(VariationalProcess):
 
     def collapse(self, draw, solver, predictor, shard, key):
         """Return a potential of some sticks, omega drawn anew; mean and variance (r, M*) of psi given it."""
-        given = [draw[name][shard.rows.astype(int)] for name in ("white", "level", "scale")]
-        psi = _psi(solver, *given)
+        ids = shard.rows.astype(int)
+        white, level, scale = (draw[name][ids] for name in ("white", "level", "scale"))
+        psi = _psi(solver, white, level, scale)
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
-        level, scale = (part[:, None] for part in given[1:])
-        mean, variance = predictor.collapsed(centred(potential, *given[1:]))
+        mean, variance = predictor.collapsed(centred(potential, level, scale))
+        level, scale = level[:, None], scale[:, None]
         return potential, (level + scale * mean, scale**2 * variance)
+
+    def latent_of_factor(self, factor, predictor):
+        """Return mean and variance (k, M*) of psi at new inputs under q.
+
+        factor : name -> array: linear, weights, level, scale of all sticks
+        """
+        mean, variance = predictor.dual(factor["linear"], factor["weights"])
+        level, scale = factor["level"][:, None], factor["scale"][:, None]
+        return level + scale * mean, scale**2 * variance
 
     def probabilities_of(self, draw):
         """Return the probabilities (M, K) at the inputs of the fit in a recorded draw."""

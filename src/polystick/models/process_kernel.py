@@ -3,12 +3,10 @@
 Where a solver has a `Conditional`, it is what is left of w seen from its posterior under fixed potentials of
 all cells, about the anchors of `process_sites`: f is integrated out of theta's density as far as these go,
 and what they lack is the likelihood less the potentials at f, which follows theta. Else it is surrogate data
-(`gaussians.surrogate`) and what is left of w seen from them. Centre and spread of theta are learned while
-sweeps are forgotten; then it moves on ellipses about them, and now and then by slices along their axes.
+(`gaussians.surrogate`) and what is left of w seen from them. How theta moves is said in `process_axes`.
 """
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,63 +14,10 @@ from polystick import augmentation, polyagamma
 from polystick.augmentation import Potential
 from polystick.gaussians.surrogate import Surrogate
 from polystick.kernels import splits as splits_kernels
-from polystick.models.slices import MOST_STEPS, ellipse_step, slice_sweep
+from polystick.models.process_state import Rows, Shard
 
 FARTHEST = 30.0  # that an anchor may be from 0: beyond, a site has next to no curvature
 LEAST_WORTH = 1e-3  # of surrogate data
-WIDTH = 4.0  # of slices, in standard deviations
-FIRST_SPREAD = (
-    0.3  # of theta, in standard deviations of its prior, before there is anything to go by
-)
-WIDER = 1.3  # times the spread: ellipses are slow in tails that theirs are lighter than
-ENOUGH_LEARNED = 50  # sweeps after which ellipses are better than slices
-SLICES_EVERY = 5  # sweeps: they mind no tails
-FORGOTTEN = 5  # sweeps that what was learned before a window counts for in it
-
-
-class Axes(NamedTuple):
-    """What the sweeps to forget have taught of theta."""
-
-    n_learned: np.ndarray  # () sweeps of this window; less than 0 once nothing is learned any more
-    centre: np.ndarray  # (p,)
-    spread: np.ndarray  # (p, p)
-
-    @classmethod
-    def first(cls, theta, prior_sd):
-        return cls(np.zeros(()), theta, np.square(FIRST_SPREAD * prior_sd) * np.eye(len(theta)))
-
-    @property
-    def weight(self):
-        """How much the next sweep counts among those of its window; 0 if it is not one to forget."""
-        return 1.0 / (self.n_learned + FORGOTTEN) if self.n_learned > 0 else 0.0
-
-    @property
-    def root(self):
-        return np.linalg.cholesky(self.spread)
-
-    def learn(self, theta, sweep, n_burn):
-        """Return axes that have seen theta in a sweep of n_burn to forget: the last half of them counts."""
-        if sweep >= n_burn:
-            return self._replace(n_learned=-self.n_learned)
-        n_learned = 1.0 if sweep in (n_burn // 4, n_burn // 2) else self.n_learned + 1.0
-        axes = self._replace(n_learned=np.asarray(n_learned))
-        away = theta - self.centre
-        centre = self.centre + axes.weight * away
-        spread = self.spread + axes.weight * (np.outer(away, theta - centre) - self.spread)
-        return axes._replace(centre=centre, spread=spread)
-
-    def move(self, log_density, theta, sweep, rng):
-        """Return a draw of theta: on an ellipse if its law is known, else, or now and then, by slices."""
-        root = self.root
-        if self.n_learned <= -ENOUGH_LEARNED and sweep % SLICES_EVERY:
-            return ellipse_step(log_density, theta, self.centre, WIDER * root, rng)
-        most_steps = 1 if self.n_learned < 0 else MOST_STEPS
-        along = partial(_along, log_density, theta, root)
-        return theta + root @ slice_sweep(along, np.zeros(len(theta)), WIDTH, rng, most_steps)
-
-
-def _along(log_density, theta, root, u):
-    return log_density(theta + root @ u)
 
 
 def draw_theta(model, theta, axes, blocks, key, ordered_map):
@@ -138,8 +83,8 @@ class _OfPosterior:
 class _OfSurrogate(NamedTuple):
     """Surrogate data and what is left of w seen from them."""
 
-    shard: Any
-    rows: Any
+    shard: Shard
+    rows: Rows
     surrogate: Surrogate
 
     def white(self, solver):

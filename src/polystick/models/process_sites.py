@@ -8,7 +8,7 @@ factor; `kernels.ellipse` says how they make a step that keeps the true law. Wit
 small, and cells that omega would set free creep; so a draw given omega of all cells comes first.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from polystick.augmentation import LONG_LAG, Potential
 from polystick.decomposition import Splits
 from polystick.kernels import ellipse
 from polystick.models.process_kernel import FARTHEST, as_psi, centred
+from polystick.models.process_state import Rows
 
 N_TURNS = 1  # ellipses of f in a sweep
 
@@ -91,7 +92,7 @@ class _Sticks(NamedTuple):
 
     ids: np.ndarray
     splits: Splits
-    rows: Any
+    rows: Rows
     potential: Potential  # of psi
 
     @property

@@ -1,7 +1,7 @@
 """Sequences of counts as binary splits of each step, in blocks, with what is known of each step."""
 
 import itertools
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
@@ -10,7 +10,8 @@ from polystick.decomposition import RaggedSplits
 from polystick.models import sequence_blocks
 
 
-class Steps(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Steps:
     """Whole sequences, one after another; e and q numbers of each step are known."""
 
     rows: np.ndarray  # (n,) uint64 ids of the sequences

@@ -151,15 +151,22 @@ class SparseFactors:
         """Return the parameters with new weights and noise; the rate of the noise follows."""
         p = parameters
         rate = inverse_gamma(1.0, 1.0 / noise + self.scale**-2.0, rng)
-        return self._assembled(weights[:, 0], weights[:, 1:], noise, rate, *p[6:])
+        return self._assembled(
+            weights[:, 0], weights[:, 1:], noise, rate,
+            p.local, p.local_rate, p.overall, p.overall_rate,
+        )  # fmt: skip
 
     def recentre(self, parameters, rng):
         """Draw what all entries of the mean share, and all loadings of a factor."""
-        weights, (centre, precision) = self.weights(parameters)
+        p = parameters
+        weights, (centre, precision) = self.weights(p)
         whole = precision.sum(axis=0)
         level = np.sum(precision * (centre - weights), axis=0) / whole
         weights = weights + level + rng.standard_normal(len(whole)) / np.sqrt(whole)
-        return self._assembled(weights[:, 0], weights[:, 1:], *parameters[4:])
+        return self._assembled(
+            weights[:, 0], weights[:, 1:], p.noise, p.noise_rate,
+            p.local, p.local_rate, p.overall, p.overall_rate,
+        )  # fmt: skip
 
 
 def _half_cauchy(ends, scale, shape, rng):

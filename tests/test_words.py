@@ -1,0 +1,21 @@
+"""Each idea has, once where it stands, the word that people search for."""
+
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+WORDS = {
+    "label switching": "topics",
+    "Procrustes alignment": "sequences",
+    "identifiability": "sequences",
+    "mini-batch": "method",
+    "Robbins-Monro": "method",
+    "forward filtering backward sampling": "method",
+    "probability distribution": "method",
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_word_stands_on_its_page(word):
+    assert word in " ".join((DOCS / f"{WORDS[word]}.md").read_text().split())
