@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 LARGEST_COUNT = 10**9  # per row: what a Pólya-gamma draw is made for
 
 
-def check_integer(name, value, *, at_least):
+def check_integer(name: str, value: object, *, at_least: int) -> None:
     """Raise unless the value is a whole number of at least `at_least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}")
@@ -27,7 +27,7 @@ def check_integer(name, value, *, at_least):
         raise ValueError(f"{name} must be at least {at_least}; got {value}")
 
 
-def check_positive(name, value):
+def check_positive(name: str, value: object) -> None:
     """Raise unless the value is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
@@ -35,7 +35,7 @@ def check_positive(name, value):
         raise ValueError(f"{name} must be finite and above 0; got {value}")
 
 
-def check_seed(seed):
+def check_seed(seed: object) -> int:
     """Return the seed as an int; None draws one from the system's entropy."""
     if seed is None:
         return secrets.randbits(128)
@@ -49,7 +49,7 @@ def check_seed(seed):
     return int(seed)
 
 
-def warn_user(message, category=RuntimeWarning):
+def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn about the line of the user's program that called into this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("polystick."):
