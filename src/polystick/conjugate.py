@@ -7,9 +7,10 @@ In the room m, r, Psi, nu are the mean, strength, scale and degrees of
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_solve, lapack
 from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, multigammaln
@@ -70,7 +71,7 @@ class NormalInverseWishart:
         return law
 
     @classmethod
-    def weak(cls, mean, variance, strength=0.1):
+    def weak(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: float = 0.1) -> Self:
         """Build the prior with E[cov] = diag(variance) and as few whole degrees as have one."""
         mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
         variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), mean.shape)
@@ -118,7 +119,7 @@ class NormalInverseWishart:
 
     # ---- updates
 
-    def posterior(self, n, total, outer):
+    def posterior(self, n: float, total: np.ndarray, outer: np.ndarray) -> "NormalInverseWishart":
         """Return the law given n rows, their sum (k,) and their sum of outer products (k, k)."""
         m, r = self.mean, self.strength
         shift = total - n * m
@@ -128,7 +129,7 @@ class NormalInverseWishart:
             mean=mean, strength=r + n, scale=0.5 * (scale + scale.T), degrees=self.degrees + n
         )
 
-    def blend(self, other, rate):
+    def blend(self, other: "NormalInverseWishart", rate: float) -> "NormalInverseWishart":
         """Return the law whose natural parameters are (1 - rate) of these and rate of the other's.
 
         The natural parameters are (r, r m, Psi + r m m', nu); the form below never cancels.
@@ -145,7 +146,7 @@ class NormalInverseWishart:
 
     # ---- draws
 
-    def draw(self, rng):
+    def draw(self, rng: np.random.Generator) -> NormalParameters:
         """Draw the mean and the covariance, with the precision.
 
         Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
@@ -201,7 +202,7 @@ class NormalInverseWishart:
     # ---- expectations
 
     @property
-    def expected_cov(self):
+    def expected_cov(self) -> np.ndarray:
         """Return E[cov]; it needs degrees > k + 1."""
         excess = self.degrees - len(self.mean) - 1
         if excess <= 0:
@@ -211,23 +212,23 @@ class NormalInverseWishart:
         return self.scale / excess
 
     @cached_property
-    def expected_precision(self):
+    def expected_precision(self) -> np.ndarray:
         """Return E[precision]."""
         inverse = self._solve(np.eye(len(self.mean)))
         return 0.5 * self.degrees * (inverse + inverse.T)
 
     @property
-    def expected_linear(self):
+    def expected_linear(self) -> np.ndarray:
         """Return E[precision mean]."""
         return self.degrees * self._solve(self.mean)
 
     @property
-    def expected_quadratic(self):
+    def expected_quadratic(self) -> float:
         """Return E[mean' precision mean]."""
         return len(self.mean) / self.strength + self.mean @ self.expected_linear
 
     @property
-    def expected_log_det_precision(self):
+    def expected_log_det_precision(self) -> float:
         """Return E[log|precision|]."""
         return self._expected_log_det_standard() - self._log_det_scale
 
@@ -239,7 +240,7 @@ class NormalInverseWishart:
     # ---- normaliser and divergence
 
     @property
-    def log_normaliser(self):
+    def log_normaliser(self) -> float:
         """Return the log of the integral that makes |cov|^(-(nu + k + 2) / 2) exp(...) a density.
 
         The log evidence of n rows is the posterior's less the prior's, less n k log(2 pi) / 2.
@@ -248,7 +249,7 @@ class NormalInverseWishart:
         wishart = 0.5 * nu * (k * LOG_2 - self._log_det_scale) + multigammaln(0.5 * nu, k)
         return wishart + 0.5 * k * (LOG_2PI - np.log(self.strength))
 
-    def kl(self, other):
+    def kl(self, other: "NormalInverseWishart") -> float:
         """Return KL(self || other)."""
         return self._kl_of_means(other) + self._kl_of_covs(other)
 

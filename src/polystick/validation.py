@@ -11,6 +11,8 @@ import os
 import secrets
 import sys
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -58,7 +60,7 @@ def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 @contextlib.contextmanager
-def all_or_nothing(estimator):
+def all_or_nothing(estimator: object) -> Iterator[None]:
     """Give an estimator its attributes back if a fit fails."""
     before = vars(estimator).copy()
     try:
@@ -69,7 +71,7 @@ def all_or_nothing(estimator):
         raise
 
 
-def check_counts(estimator, X, *, reset, whole):
+def check_counts(estimator: Any, X: Any, *, reset: bool, whole: bool) -> Any:
     """Return X as counts (n, K), dense or CSR, for an estimator that remembers names and width.
 
     reset : True in fit, False afterwards
@@ -148,7 +150,7 @@ def _refuse_doubled_names(X):
         )
 
 
-def category_names(X, n_categories):
+def category_names(X: Any, n_categories: int) -> np.ndarray:
     """Return the labels of the columns, or their numbers."""
     if not hasattr(X, "columns"):
         return np.arange(n_categories)
@@ -190,7 +192,7 @@ def _check_totals(counts):
         )
 
 
-def check_inference(inference):
+def check_inference(inference: Any) -> Any:
     """Raise unless this is a schedule such as Gibbs() or MeanField()."""
     if isinstance(inference, type) or not hasattr(inference, "needs_whole_counts"):
         raise TypeError(
@@ -211,7 +213,7 @@ def check_prior(prior, n_sticks, per="split"):
     return prior
 
 
-def check_running(n_jobs, progress, checkpoint):
+def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
     """Raise unless these can say how a run is run."""
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, at_least=-(2**31))
