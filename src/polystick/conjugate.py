@@ -7,7 +7,7 @@ In the room m, r, Psi, nu are the mean, strength, scale and degrees of
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -165,33 +165,42 @@ class NormalInverseWishart:
     parameter_type: ClassVar = NormalParameters
 
     @property
-    def centre(self):
+    def centre(self) -> np.ndarray:
         return self.mean
 
-    def start(self, rng):
+    def start(self, rng: np.random.Generator) -> NormalParameters:
         return self.draw(rng)
 
-    def given(self, parameters):
+    def given(self, parameters: Any) -> Self:
         return self
 
-    def redraw(self, parameters, n, total, outer, rng):
+    def redraw(
+        self,
+        parameters: Any,
+        n: float,
+        total: np.ndarray,
+        outer: np.ndarray,
+        rng: np.random.Generator,
+    ) -> NormalParameters:
         return self.posterior(n, total, outer).draw(rng)
 
-    def initial_factor(self):
+    def initial_factor(self) -> Self:
         return self
 
     @property
-    def normal(self):
+    def normal(self) -> Self:
         """The factor of mean and cov, which is all there is."""
         return self
 
-    def updated(self, factor, n, total, outer):
+    def updated(
+        self, factor: Any, n: float, total: np.ndarray, outer: np.ndarray
+    ) -> "NormalInverseWishart":
         return self.posterior(n, total, outer)
 
-    def divergence(self, factor):
+    def divergence(self, factor: "NormalInverseWishart") -> float:
         return factor.kl(self)
 
-    def recentre(self, parameters, rng):
+    def recentre(self, parameters: Any, rng: np.random.Generator) -> Any:
         """Draw the level that all entries of the mean share, given the rest."""
         weight = parameters.precision.sum(axis=0)
         whole = weight.sum()

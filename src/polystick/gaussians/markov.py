@@ -126,7 +126,7 @@ class Markov:
         return len(self.times)
 
     @property
-    def n_coordinates(self):
+    def n_coordinates(self) -> int:
         return int(self.smoothness + 0.5)
 
     @property
@@ -206,7 +206,7 @@ class Markov:
         mean, variance, log_det = self._dual_at(linear, weights, self._here)
         return Dual(mean, variance, log_det)
 
-    def predictor(self, times):
+    def predictor(self, times: np.ndarray) -> "MarkovPredictor":
         """Return a predictor for new times (M*,) in any order."""
         return MarkovPredictor(self, self._targets(np.asarray(times, dtype=np.float64)))
 

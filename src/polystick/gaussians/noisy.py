@@ -44,25 +44,28 @@ class Noisy:
         return self.smooth.noise_size + self.size
 
     @cached_property
-    def sd(self):
+    def sd(self) -> float:
         return np.sqrt(self.variance)
 
-    def grown(self, omega):
+    def grown(self, omega: np.ndarray) -> np.ndarray:
         """Return c = 1 + variance omega."""
         return 1.0 + self.variance * omega
 
-    def of_smooth(self, potential):
+    def of_smooth(self, potential: Potential) -> Any:
         """Return the potential of g."""
         c = self.grown(potential.omega)
-        return type(potential)(potential.kappa / c, potential.omega / c)
+        kind: Any = type(potential)
+        return kind(potential.kappa / c, potential.omega / c)
 
-    def white_noise(self, potential, g, rest):
+    def white_noise(
+        self, potential: Potential, g: np.ndarray, rest: float | np.ndarray
+    ) -> np.ndarray:
         """Return the w of e given g and the potential, from standard normals."""
         kappa, omega = potential
         c = self.grown(omega)
         return self.sd * (kappa - omega * g) / c + rest / np.sqrt(c)
 
-    def split(self, white):
+    def split(self, white: np.ndarray) -> list[np.ndarray]:
         """Return the parts of w, or of noise, that belong to g and to e, along the last axis."""
         return np.split(white, [np.shape(white)[-1] - self.size], axis=-1)
 
@@ -93,7 +96,7 @@ class Noisy:
         """Return the mean of f (r, M) given the potential."""
         return self.pull(potential, self.smooth.mean(self.of_smooth(potential)))
 
-    def pull(self, potential, g):
+    def pull(self, potential: Potential, g: np.ndarray) -> np.ndarray:
         """Return the mean of f given g and the potential."""
         kappa, omega = potential
         return (g + self.variance * kappa) / self.grown(omega)
@@ -109,7 +112,7 @@ class Noisy:
         mean, variance = mean + self.variance * linear, variance / c**2 + self.variance / c
         return Dual(mean, variance, log_det + np.log(c).sum(axis=1))
 
-    def predictor(self, smooth, seen):
+    def predictor(self, smooth: Any, seen: np.ndarray) -> "NoisyPredictor":
         """Return a predictor from that of g, and the place (M*,) of each among the inputs, or -1."""
         return NoisyPredictor(self, smooth, np.asarray(seen))
 

@@ -205,11 +205,11 @@ class Dense(OfMatrix):
     cov: np.ndarray  # (M, M)
 
     @cached_property
-    def basis(self):
+    def basis(self) -> Eigenbasis:
         return Eigenbasis.of(self.cov)
 
     @cached_property
-    def root(self):
+    def root(self) -> np.ndarray:
         """The symmetric root R of the covariance."""
         return self.basis.scaled @ self.basis.vectors.T
 
@@ -242,7 +242,7 @@ class Dense(OfMatrix):
         """Return the mean of f given the potential."""
         return self.residuals(potential) @ self.cov
 
-    def residuals(self, potential):
+    def residuals(self, potential: Potential) -> np.ndarray:
         """Return alpha = kappa - omega m, where m = C alpha is the mean of f."""
         zeros = np.zeros((1, *np.shape(potential.kappa)))
         return self._residuals(potential, zeros, zeros)[0]

@@ -58,7 +58,7 @@ class Grid:
     max_iterations: int = 1000
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return tuple(len(cov) for cov in self.covs)
 
     @property
@@ -74,16 +74,16 @@ class Grid:
         return self.n_white + self.size
 
     @cached_property
-    def bases(self):
+    def bases(self) -> list[Eigenbasis]:
         return [Eigenbasis.of(cov) for cov in self.covs]
 
     @cached_property
-    def vectors(self):
+    def vectors(self) -> list[np.ndarray]:
         """The factors of U."""
         return [basis.vectors for basis in self.bases]
 
     @cached_property
-    def matrices(self):
+    def matrices(self) -> list[np.ndarray]:
         """The factors of P."""
         return [basis.scaled for basis in self.bases]
 
@@ -92,17 +92,17 @@ class Grid:
         values = kronecker.outer([basis.roots[None] ** 2 for basis in self.bases])
         return Spectrum(values.ravel(), self.vectors, self.shape)
 
-    def fill(self, values):
+    def fill(self, values: np.ndarray) -> np.ndarray:
         """Write values (r, M) into grids (r, n_1, ..., n_F) with 0 in the holes."""
         grid = np.zeros((len(values), self.n_white))
         grid[:, self.cells] = values
         return grid.reshape(len(values), *self.shape)
 
-    def read(self, grid):
+    def read(self, grid: np.ndarray) -> np.ndarray:
         """Undo `fill`."""
         return grid.reshape(len(grid), self.n_white)[:, self.cells]
 
-    def cov_among(self, inputs):
+    def cov_among(self, inputs: np.ndarray) -> np.ndarray:
         """Return the covariance of some of the inputs."""
         where = np.unravel_index(self.cells[inputs], self.shape)
         factors = [cov[np.ix_(i, i)] for cov, i in zip(self.covs, where)]
@@ -149,12 +149,14 @@ class Grid:
             mean[rows] = self.read(kronecker.apply(self.matrices, v))
         return mean
 
-    def batches(self, n):
+    def batches(self, n: int) -> list[slice]:
         """Cut n rows where their company depends on n only."""
         size = max(1, (BATCH if len(self.covs) > 1 else LARGE_BATCH) // self.n_white)
         return [slice(start, start + size) for start in range(0, n, size)]
 
-    def solve(self, omega, pull, start=0.0):
+    def solve(
+        self, omega: np.ndarray, pull: np.ndarray, start: float | np.ndarray = 0.0
+    ) -> tuple[np.ndarray, int]:
         """Solve A v = P' pull + start, with omega and pull (r, M); return v and the iterations."""
         omega = self.fill(omega)
         b = kronecker.apply(kronecker.transposed(self.matrices), self.fill(pull)) + start
@@ -238,7 +240,7 @@ class Grid:
         lines = np.hstack([np.eye(n)[i] for n, i in zip(self.shape, where)])
         return np.linalg.pinv(lines.T @ lines, hermitian=True)
 
-    def factors_of(self, weights):
+    def factors_of(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the factors (r, n) of weights (r, M) that are a product; 0 in lines without inputs."""
         some = weights.max(axis=1, keepdims=True) > 0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -282,7 +284,7 @@ class Spectral(OfMatrix):
     max_iterations: int = 1000
 
     @cached_property
-    def grid(self):
+    def grid(self) -> Grid:
         """The same as a grid with one factor."""
         inputs = np.arange(len(self.cov))
         return Grid((self.cov,), inputs, self.tolerance, self.max_iterations)
@@ -292,7 +294,7 @@ class Spectral(OfMatrix):
         return self.grid.spectrum
 
     @cached_property
-    def dense(self):
+    def dense(self) -> Dense:
         return Dense(self.cov)
 
     def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
