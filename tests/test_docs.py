@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
     *(f"docs/{name}.md" for name in ("index", "guide", "topics", "processes", "sequences")),
+    "docs/own_models.md",
     "docs/polyagamma.md",
 ]
 BLOCK = re.compile(

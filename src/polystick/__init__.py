@@ -29,6 +29,7 @@ _HOMES = {
     "StochasticVI": "inference.stochastic",
     "datasets": None,
     "decompose": "decomposition",
+    "modelling": None,
     "plots": None,
     "polyagamma": None,
 }

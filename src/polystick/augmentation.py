@@ -6,7 +6,7 @@ downstream can tell. Arrays keep the layout of the splits: (n, K-1) for dense ro
 empty stick is (0, 0) and needs no epsilon.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -22,6 +22,16 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()  # of a standard normal
 LEAST_CAVITY = 1e-3  # of the precision with a site: what is left without it, at least
 
 
+class Counted(Protocol):
+    """Binary splits of counts, dense or ragged."""
+
+    @property
+    def successes(self) -> np.ndarray: ...
+
+    @property
+    def trials(self) -> np.ndarray: ...
+
+
 class Potential(NamedTuple):
     """exp(kappa' psi - psi' diag(omega) psi / 2)."""
 
@@ -29,26 +39,26 @@ class Potential(NamedTuple):
     omega: np.ndarray
 
 
-def kappa(splits):
+def kappa(splits: Counted) -> np.ndarray:
     """Return successes - trials / 2."""
     return splits.successes - 0.5 * splits.trials
 
 
-def draw_potential(splits, psi, key, rows):
+def draw_potential(splits: Counted, psi: np.ndarray, key: np.uint64, rows: np.ndarray) -> Potential:
     """Draw omega ~ PG(trials, psi), each row from its own stream (Gibbs)."""
     if splits.trials.ndim == 1:
-        omega = polyagamma.draw_ragged(key, rows, splits.starts, splits.trials, psi)
+        omega = polyagamma.draw_ragged(key, rows, cast(Any, splits).starts, splits.trials, psi)
     else:
         omega = polyagamma.draw_rows(key, rows, splits.trials, psi)
     return Potential(kappa(splits), omega)
 
 
-def expected_potential(splits, tilt):
+def expected_potential(splits: Counted, tilt: np.ndarray) -> Potential:
     """Expect omega under its best factor PG(trials, tilt), tilt = sqrt(E psi^2) (mean field)."""
     return Potential(kappa(splits), polyagamma.mean(splits.trials, tilt))
 
 
-def quadratic_potential(splits, psi):
+def quadratic_potential(splits: Counted, psi: np.ndarray) -> Potential:
     """Expand the log likelihood to second order about psi (Newton steps, Laplace proposals)."""
     success = 1.0 / (1.0 + np.exp(-np.clip(psi, -700, 700)))
     omega = splits.trials * success * (1.0 - success)
@@ -90,7 +100,7 @@ def lopsided(splits, longest=LONG_LAG):
     return predicted_lag(splits) > longest
 
 
-def site(splits, psi):
+def site_potential(splits: Counted, psi: np.ndarray) -> Potential:
     """Return a fixed potential about psi: Laplace's, softened where the likelihood is skewed.
 
     For a split of s successes or failures, whichever are fewer, curvature is lowered to (s + 1) / (s + 2)
@@ -143,12 +153,12 @@ def tilted_moments(splits, mean, variance):
     return found.reshape(2, *np.shape(mean))
 
 
-def log_likelihood(splits, psi):
+def log_likelihood(splits: Counted, psi: np.ndarray) -> np.ndarray:
     """Return log p(successes | trials, psi) for each split, without the binomial coefficients."""
     return kappa(splits) * psi - splits.trials * log_two_cosh(psi)
 
 
-def log_two_cosh(psi):
+def log_two_cosh(psi: np.ndarray) -> np.ndarray:
     """Return log(2 cosh(psi / 2)) without overflow."""
     size = np.abs(psi)
     return 0.5 * size + np.log1p(np.exp(-size))

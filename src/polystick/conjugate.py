@@ -7,9 +7,10 @@ In the room m, r, Psi, nu are the mean, strength, scale and degrees of
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import cho_solve, lapack
 from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, multigammaln
@@ -201,7 +202,7 @@ class NormalInverseWishart:
         return law
 
     @classmethod
-    def weak(cls, mean, variance, strength=0.1):
+    def weak(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: float = 0.1) -> Self:
         """Build the prior with E[cov] = diag(variance) and as few whole degrees as have one."""
         mean = np.atleast_1d(np.asarray(mean, dtype=np.float64))
         variance = np.broadcast_to(np.asarray(variance, dtype=np.float64), mean.shape)
@@ -227,7 +228,7 @@ class NormalInverseWishart:
 
     # ---- updates
 
-    def posterior(self, n, total, outer):
+    def posterior(self, n: float, total: np.ndarray, outer: np.ndarray) -> "NormalInverseWishart":
         """Return the law given n rows, their sum (k,) and their sum of outer products (k, k)."""
         m, r = self.mean, self.strength
         shift = total - n * m
@@ -237,7 +238,7 @@ class NormalInverseWishart:
             mean=mean, strength=r + n, scale=0.5 * (scale + scale.T), degrees=self.degrees + n
         )
 
-    def blend(self, other, rate):
+    def blend(self, other: "NormalInverseWishart", rate: float) -> "NormalInverseWishart":
         """Return the law whose natural parameters are (1 - rate) of these and rate of the other's.
 
         The natural parameters are (r, r m, Psi + r m m', nu); the form below never cancels.
@@ -254,7 +255,7 @@ class NormalInverseWishart:
 
     # ---- draws
 
-    def draw(self, rng):
+    def draw(self, rng: np.random.Generator) -> NormalParameters:
         """Draw the mean and the covariance, with the precision."""
         root, inverse_root = self.of_cov.draw_roots(rng)
         mean = self.mean + root @ rng.standard_normal(len(self.mean)) / np.sqrt(self.strength)
@@ -265,33 +266,42 @@ class NormalInverseWishart:
     parameter_type: ClassVar = NormalParameters
 
     @property
-    def centre(self):
+    def centre(self) -> np.ndarray:
         return self.mean
 
-    def start(self, rng):
+    def start(self, rng: np.random.Generator) -> NormalParameters:
         return self.draw(rng)
 
-    def given(self, parameters):
+    def given(self, parameters: Any) -> Self:
         return self
 
-    def redraw(self, parameters, n, total, outer, rng):
+    def redraw(
+        self,
+        parameters: Any,
+        n: float,
+        total: np.ndarray,
+        outer: np.ndarray,
+        rng: np.random.Generator,
+    ) -> NormalParameters:
         return self.posterior(n, total, outer).draw(rng)
 
-    def initial_factor(self):
+    def initial_factor(self) -> Self:
         return self
 
     @property
-    def normal(self):
+    def normal(self) -> Self:
         """The factor of mean and cov, which is all there is."""
         return self
 
-    def updated(self, factor, n, total, outer):
+    def updated(
+        self, factor: Any, n: float, total: np.ndarray, outer: np.ndarray
+    ) -> "NormalInverseWishart":
         return self.posterior(n, total, outer)
 
-    def divergence(self, factor):
+    def divergence(self, factor: "NormalInverseWishart") -> float:
         return factor.kl(self)
 
-    def recentre(self, parameters, rng):
+    def recentre(self, parameters: Any, rng: np.random.Generator) -> Any:
         """Draw the level that all entries of the mean share, given the rest."""
         weight = parameters.precision.sum(axis=0)
         whole = weight.sum()
@@ -302,34 +312,34 @@ class NormalInverseWishart:
     # ---- expectations
 
     @property
-    def expected_cov(self):
+    def expected_cov(self) -> np.ndarray:
         """Return E[cov]; it needs degrees > k + 1."""
         return self.of_cov.expected_cov
 
-    @property
-    def expected_precision(self):
+    @cached_property
+    def expected_precision(self) -> np.ndarray:
         """Return E[precision]."""
         return self.of_cov.expected_precision
 
     @property
-    def expected_linear(self):
+    def expected_linear(self) -> np.ndarray:
         """Return E[precision mean]."""
         return self.degrees * self.of_cov.solve(self.mean)
 
     @property
-    def expected_quadratic(self):
+    def expected_quadratic(self) -> float:
         """Return E[mean' precision mean]."""
         return len(self.mean) / self.strength + self.mean @ self.expected_linear
 
     @property
-    def expected_log_det_precision(self):
+    def expected_log_det_precision(self) -> float:
         """Return E[log|precision|]."""
         return self.of_cov.expected_log_det_precision
 
     # ---- normaliser and divergence
 
     @property
-    def log_normaliser(self):
+    def log_normaliser(self) -> float:
         """Return the log of the integral that makes |cov|^(-(nu + k + 2) / 2) exp(...) a density.
 
         The log evidence of n rows is the posterior's less the prior's, less n k log(2 pi) / 2.
@@ -337,7 +347,7 @@ class NormalInverseWishart:
         k = len(self.mean)
         return self.of_cov.log_normaliser + 0.5 * k * (LOG_2PI - np.log(self.strength))
 
-    def kl(self, other):
+    def kl(self, other: "NormalInverseWishart") -> float:
         """Return KL(self || other)."""
         return self._kl_of_means(other) + self.of_cov.kl(other.of_cov)
 

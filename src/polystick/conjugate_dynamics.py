@@ -84,7 +84,9 @@ class MatrixNormalInverseWishart:
         """The law of Q alone."""
         return InverseWishart._known(self.scale, self.degrees)
 
-    def posterior(self, n, xx, yx, yy):
+    def posterior(
+        self, n: float, xx: np.ndarray, yx: np.ndarray, yy: np.ndarray
+    ) -> "MatrixNormalInverseWishart":
         """Return the law given n pairs and their sums of x x' (p, p), y x' (D, p), y y' (D, D).
 
         The sums are taken about M first, so that a good prior mean does not cancel.
@@ -98,7 +100,7 @@ class MatrixNormalInverseWishart:
         mean = M + dtrsm(1.0, root, half, lower=1, trans_a=1).T
         return MatrixNormalInverseWishart(mean, strength, 0.5 * (scale + scale.T), self.degrees + n)
 
-    def draw(self, rng):
+    def draw(self, rng: np.random.Generator) -> DynamicsParameters:
         """Draw A and Q."""
         Q = self.of_cov.draw(rng)
         rng.standard_normal(len(Q))  # of a mean that there was once: seeds keep their bits
@@ -107,23 +109,23 @@ class MatrixNormalInverseWishart:
         return DynamicsParameters(self.mean + spread, Q)
 
     @property
-    def expected_precision(self):
+    def expected_precision(self) -> np.ndarray:
         """Return E[Q^-1]."""
         return self.of_cov.expected_precision
 
     @property
-    def expected_log_det_precision(self):
+    def expected_log_det_precision(self) -> float:
         """Return E[log|Q^-1|]."""
         return self.of_cov.expected_log_det_precision
 
     @cached_property
-    def expected_excess(self):
+    def expected_excess(self) -> np.ndarray:
         """Return E[A' Q^-1 A] - M' E[Q^-1] M, which is D K^-1 (p, p)."""
         half = dtrsm(1.0, self._strength_root, np.eye(len(self.strength)), lower=1)
         return len(self.mean) * (half.T @ half)
 
     @property
-    def log_normaliser(self):
+    def log_normaliser(self) -> float:
         """Return the log of the integral of |Q|^(-(nu + D + p + 1) / 2) exp(...).
 
         The log evidence of n pairs is the posterior's less the prior's, less n D log(2 pi) / 2.
@@ -132,7 +134,7 @@ class MatrixNormalInverseWishart:
         log_det = 2.0 * np.log(np.diag(self._strength_root)).sum()
         return self.of_cov.log_normaliser + 0.5 * d * (p * LOG_2PI - log_det)
 
-    def kl(self, other):
+    def kl(self, other: "MatrixNormalInverseWishart") -> float:
         """Return KL(self || other)."""
         return self.of_cov.kl(other.of_cov) + self._kl_of_matrices(other)
 
@@ -164,31 +166,31 @@ class InverseGamma:
                 raise ValueError(f"{name} must be positive and finite; got {value.min()} at least")
             object.__setattr__(self, name, value)
 
-    def posterior(self, n, squares):
+    def posterior(self, n: float | np.ndarray, squares: float | np.ndarray) -> "InverseGamma":
         """Return the law given n normal values of mean 0 and the sum of their squares."""
         return InverseGamma(self.shape + 0.5 * np.asarray(n), self.scale + 0.5 * squares)
 
-    def draw(self, rng):
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw the variances."""
         shape, scale = np.broadcast_arrays(self.shape, self.scale)
         return scale / rng.standard_gamma(shape)
 
     @property
-    def expected_precision(self):
+    def expected_precision(self) -> np.ndarray:
         """Return E[1 / q]."""
         return self.shape / self.scale
 
     @property
-    def expected_log(self):
+    def expected_log(self) -> np.ndarray:
         """Return E[log q]."""
         return np.log(self.scale) - digamma(self.shape)
 
     @property
-    def log_normaliser(self):
+    def log_normaliser(self) -> np.ndarray:
         """Return the log of the integral of q^(-shape - 1) exp(-scale / q)."""
         return gammaln(self.shape) - self.shape * np.log(self.scale)
 
-    def kl(self, other):
+    def kl(self, other: "InverseGamma") -> np.ndarray:
         """Return KL(self || other) of each variance."""
         gap = (self.shape - other.shape) * -self.expected_log
         excess = (other.scale - self.scale) * self.expected_precision

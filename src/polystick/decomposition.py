@@ -6,10 +6,12 @@ sticks in order 0..K-1, node k is the paper's stick k+1. psi <-> pi works on log
 """
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special, stats
 
 from polystick import trees
@@ -57,7 +59,7 @@ class Decomposition:
 
     children: np.ndarray
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         children = np.array(self.children, np.int64, order="C")
         trees.check_children(children)
         children.flags.writeable = False
@@ -78,49 +80,49 @@ class Decomposition:
         return f"<Decomposition of {self.n_categories} categories>"
 
     @property
-    def n_categories(self):
+    def n_categories(self) -> int:
         return len(self.children) + 1
 
     # Which tree
 
     @classmethod
-    def sticks(cls, order):
+    def sticks(cls, order: Iterable[int]) -> Self:
         """Break off the categories one after the other, in this order."""
         return cls(trees.sticks(order))
 
     @classmethod
-    def by_frequency(cls, weights):
+    def by_frequency(cls, weights: npt.ArrayLike) -> Self:
         """Break off the categories by falling weight; ties keep their order."""
         return cls(trees.sticks(np.argsort(-trees.check_weights(weights), kind="stable")))
 
     @classmethod
-    def balanced(cls, n_categories):
+    def balanced(cls, n_categories: int) -> Self:
         """Halve the categories at each node: depth ceil(log2 K)."""
         return cls(trees.balanced(n_categories))
 
     @classmethod
-    def huffman(cls, weights):
+    def huffman(cls, weights: npt.ArrayLike) -> Self:
         """Make the mean depth under these weights as small as can be, the heavier child first."""
         return cls(trees.huffman(weights))
 
     @classmethod
-    def from_tuples(cls, tree, names=None):
+    def from_tuples(cls, tree: Any, names: Sequence[Any] | None = None) -> Self:
         """Follow nested pairs of category indices or, with names, of names."""
         return cls(trees.from_tuples(tree, names))
 
     @classmethod
-    def from_linkage(cls, linkage):
+    def from_linkage(cls, linkage: npt.ArrayLike) -> Self:
         """Follow a SciPy linkage matrix (K-1, 4) over the categories."""
         return cls(trees.from_linkage(linkage))
 
     @classmethod
-    def from_newick(cls, text, names=None):
+    def from_newick(cls, text: str, names: Sequence[Any] | None = None) -> Self:
         """Follow a binary tree in Newick format; labels are names or, without names, indices."""
         return cls(trees.from_newick(text, names))
 
     # Counts -> binary splits
 
-    def split(self, counts):
+    def split(self, counts: Any) -> Splits:
         """Return the binary splits of dense counts (..., K), int64 or float64 like the counts."""
         counts = self._with_width(_numbers(counts), self.n_categories, "counts")
         shape = (*counts.shape[:-1], self.n_categories - 1)
@@ -128,7 +130,7 @@ class Decomposition:
         kernels.split_rows(self.children, _rows(counts), _rows(successes), _rows(trials))
         return Splits(successes, trials)
 
-    def split_sparse(self, counts):
+    def split_sparse(self, counts: Any) -> RaggedSplits:
         """Return the active binary splits of a SciPy sparse matrix (n, K)."""
         counts = self._with_width(counts.tocsr(), self.n_categories, "counts")
         matrix = [as_buffer(a, np.int64) for a in (counts.indptr, counts.indices)]
@@ -143,7 +145,7 @@ class Decomposition:
         )
         return RaggedSplits(starts, nodes, successes, trials)
 
-    def paths(self):
+    def paths(self) -> Paths:
         """Return each category's nodes and sides, root first; their number is the sum of depths."""
         starts = np.zeros(self.n_categories + 1, np.int64)
         kernels.category_depths(self.children, starts[1:])
@@ -154,18 +156,18 @@ class Decomposition:
 
     # psi <-> pi
 
-    def log_probabilities(self, psi):
+    def log_probabilities(self, psi: Any) -> np.ndarray:
         """Return log pi (..., K) of psi (..., K-1); finite wherever psi is."""
         psi = self._with_width(as_buffer(psi), self.n_categories - 1, "psi")
         log_pi = np.empty((*psi.shape[:-1], self.n_categories))
         kernels.log_probabilities(self.children, _rows(psi), _rows(log_pi))
         return log_pi
 
-    def probabilities(self, psi):
+    def probabilities(self, psi: npt.ArrayLike) -> np.ndarray:
         """Return pi (..., K) of psi (..., K-1)."""
         return np.exp(self.log_probabilities(psi))
 
-    def psi(self, probabilities):
+    def psi(self, probabilities: npt.ArrayLike) -> np.ndarray:
         """Return psi (..., K-1) of pi (..., K), which need not be normalised.
 
         Zeros are taken as limits: psi is +inf where the second child has no mass, -inf where the
@@ -175,7 +177,7 @@ class Decomposition:
         with np.errstate(divide="ignore"):
             return self.psi_from_log(np.log(as_buffer(probabilities)))
 
-    def psi_from_log(self, log_probabilities):
+    def psi_from_log(self, log_probabilities: npt.ArrayLike) -> np.ndarray:
         """Return psi (..., K-1) of log pi (..., K) plus any constant; zeros as in `psi`."""
         log_pi = self._with_width(
             as_buffer(log_probabilities), self.n_categories, "log_probabilities"
@@ -186,7 +188,7 @@ class Decomposition:
 
     # Densities, appendix A
 
-    def log_jacobian(self, psi):
+    def log_jacobian(self, psi: npt.ArrayLike) -> np.ndarray:
         """Return log |d pi / d psi| (...,), the same for any K-1 of the K coordinates of pi.
 
         A node's factor is its mass times sigmoid(psi) sigmoid(-psi). Gathered by node, the masses
@@ -194,7 +196,9 @@ class Decomposition:
         """
         return self._log_powers(psi, *self._sides(np.ones(self.n_categories))).sum(-1)
 
-    def log_density(self, probabilities, mean, cov):
+    def log_density(
+        self, probabilities: npt.ArrayLike, mean: npt.ArrayLike, cov: npt.ArrayLike
+    ) -> np.ndarray:
         """Return the log density on pi (..., K) when psi ~ N(mean, cov); -inf where a pi_k is 0.
 
         It is with respect to Lebesgue measure on any K-1 coordinates of pi.
@@ -205,12 +209,12 @@ class Decomposition:
         inside = stats.multivariate_normal(cov=cov).logpdf(psi - mean) - self.log_jacobian(psi)
         return np.where(is_inside[..., 0], inside, -np.inf)[()]
 
-    def dirichlet_log_density(self, psi, alpha):
+    def dirichlet_log_density(self, psi: npt.ArrayLike, alpha: npt.ArrayLike) -> np.ndarray:
         """Return the log density on psi (..., K-1) when pi ~ Dirichlet(alpha), (K,) or scalar."""
         first, second = self._betas(alpha)
         return (self._log_powers(psi, first, second) - special.betaln(first, second)).sum(-1)
 
-    def dirichlet_moments(self, alpha):
+    def dirichlet_moments(self, alpha: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance (K-1,) of the independent psi when pi ~ Dirichlet(alpha)."""
         first, second = self._betas(alpha)
         mean = special.digamma(first) - special.digamma(second)
@@ -243,7 +247,7 @@ class Decomposition:
     def _parents(self):
         return trees.parents(self.children)
 
-    def _with_width(self, array, width, name):
+    def _with_width(self, array: Any, width: int, name: str) -> Any:
         if array.ndim == 0 or array.shape[-1] != width:
             raise ValueError(
                 f"{name} must have {width} columns for {self.n_categories} categories; "
@@ -252,7 +256,13 @@ class Decomposition:
         return array
 
 
-def decompose(spec=None, *, n_categories=None, weights=None, names=None):
+def decompose(
+    spec: Any = None,
+    *,
+    n_categories: int | None = None,
+    weights: npt.ArrayLike | None = None,
+    names: Sequence[Any] | None = None,
+) -> Decomposition:
     """Return the decomposition that a user describes.
 
     Parameters

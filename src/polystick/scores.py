@@ -2,7 +2,7 @@
 
 import hashlib
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
     upper: float
 
 
-def log_mean_exp(values, axis):
+def log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:
     """Return log of the mean of exp(values)."""
     return logsumexp(values, axis=axis) - np.log(np.shape(values)[axis])
 
@@ -59,7 +59,7 @@ def resampled(weights, draws, n_draws):
     return np.stack([row[index] for row, index in zip(draws, picked)], axis=1)
 
 
-def per_count(log_likelihoods, counts):
+def per_count(log_likelihoods: np.ndarray, counts: Any) -> float:
     """Return the log likelihood per count, in nats, of rows with these log likelihoods (n,)."""
     total = counts.sum()
     return float(np.sum(log_likelihoods) / total) if total else 0.0
@@ -206,7 +206,7 @@ def completion(proportions, topics, held_out, *, per="token", coefficient=False)
     return result + log_coefficients(held_out) if coefficient else result
 
 
-def log_coefficients(counts):
+def log_coefficients(counts: Any) -> np.ndarray:
     """Return log(N! / prod x!) of each row of counts, sparse or dense."""
     counts = _canonical(counts)
     return gammaln(counts.sum(axis=1) + 1) - _document_sums(counts, gammaln(counts.data + 1))

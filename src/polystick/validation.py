@@ -11,6 +11,8 @@ import os
 import secrets
 import sys
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -19,7 +21,7 @@ from sklearn.utils.validation import validate_data
 LARGEST_COUNT = 10**9  # per row: what a Pólya-gamma draw is made for
 
 
-def check_integer(name, value, *, at_least):
+def check_integer(name: str, value: object, *, at_least: int) -> None:
     """Raise unless the value is a whole number of at least `at_least`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer; got {value!r}")
@@ -27,7 +29,7 @@ def check_integer(name, value, *, at_least):
         raise ValueError(f"{name} must be at least {at_least}; got {value}")
 
 
-def check_positive(name, value):
+def check_positive(name: str, value: object) -> None:
     """Raise unless the value is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number; got {value!r}")
@@ -35,7 +37,7 @@ def check_positive(name, value):
         raise ValueError(f"{name} must be finite and above 0; got {value}")
 
 
-def check_seed(seed):
+def check_seed(seed: object) -> int:
     """Return the seed as an int; None draws one from the system's entropy."""
     if seed is None:
         return secrets.randbits(128)
@@ -49,7 +51,7 @@ def check_seed(seed):
     return int(seed)
 
 
-def warn_user(message, category=RuntimeWarning):
+def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Warn about the line of the user's program that called into this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("polystick."):
@@ -58,7 +60,7 @@ def warn_user(message, category=RuntimeWarning):
 
 
 @contextlib.contextmanager
-def all_or_nothing(estimator):
+def all_or_nothing(estimator: object) -> Iterator[None]:
     """Give an estimator its attributes back if a fit fails."""
     before = vars(estimator).copy()
     try:
@@ -69,7 +71,7 @@ def all_or_nothing(estimator):
         raise
 
 
-def check_counts(estimator, X, *, reset, whole):
+def check_counts(estimator: Any, X: Any, *, reset: bool, whole: bool) -> Any:
     """Return X as counts (n, K), dense or CSR, for an estimator that remembers names and width.
 
     reset : True in fit, False afterwards
@@ -148,7 +150,7 @@ def _refuse_doubled_names(X):
         )
 
 
-def category_names(X, n_categories):
+def category_names(X: Any, n_categories: int) -> np.ndarray:
     """Return the labels of the columns, or their numbers."""
     if not hasattr(X, "columns"):
         return np.arange(n_categories)
@@ -190,7 +192,7 @@ def _check_totals(counts):
         )
 
 
-def check_inference(inference):
+def check_inference(inference: Any) -> Any:
     """Raise unless this is a schedule such as Gibbs() or MeanField()."""
     if isinstance(inference, type) or not hasattr(inference, "needs_whole_counts"):
         raise TypeError(
@@ -211,7 +213,7 @@ def check_prior(prior, n_sticks, per="split"):
     return prior
 
 
-def check_running(n_jobs, progress, checkpoint):
+def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
     """Raise unless these can say how a run is run."""
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, at_least=-(2**31))

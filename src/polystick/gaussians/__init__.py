@@ -6,15 +6,28 @@ A block is a frozen dataclass of its parameters with, as far as it has a use for
     moments(potential)        the same law's `Moments`, for mean field
     log_density(psi)          of psi under the block alone
 
-`potential` is anything with fields kappa and omega, (n, k), and stands for
+`potential` is a named tuple of kappa and omega, (n, k), and stands for
 exp(kappa' psi - psi' diag(omega) psi / 2). Blocks know nothing of counts, sticks or topics.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-__all__ = ["Moments"]
+__all__ = ["Moments", "Potential"]
+
+
+class Potential(Protocol):
+    """What a block is given: a named tuple of these fields, (n, k) each."""
+
+    @property
+    def kappa(self) -> np.ndarray: ...
+
+    @property
+    def omega(self) -> np.ndarray: ...
+
+    def __iter__(self) -> Iterator[np.ndarray]: ...
 
 
 class Moments(NamedTuple):
@@ -26,6 +39,6 @@ class Moments(NamedTuple):
     log_det: np.ndarray  # (n,) log|J_i|
 
     @property
-    def second(self):
+    def second(self) -> np.ndarray:
         """Return E[psi^2], (n, k)."""
         return self.mean**2 + self.variance

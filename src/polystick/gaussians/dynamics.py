@@ -8,7 +8,7 @@ starts[i]:starts[i + 1]. They share the chain and are independent; without start
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -77,7 +77,9 @@ class Chain:
             object.__setattr__(self, name, *as_buffers(getattr(self, name)))
 
     @classmethod
-    def random_walk(cls, initial_mean, initial_cov, step_cov):
+    def random_walk(
+        cls, initial_mean: np.ndarray, initial_cov: np.ndarray, step_cov: np.ndarray
+    ) -> Self:
         """Build the chain x_s = x_{s-1} + N(0, step_cov)."""
         return cls(initial_mean, initial_cov, np.eye(len(step_cov)), step_cov)
 
@@ -87,7 +89,7 @@ class Chain:
         return _Root.of(self.dynamics_cov)
 
     @cached_property
-    def white(self):
+    def white(self) -> "WhiteChain":
         """The same chain for potentials of w = R^-1 x."""
         A, solve = self.dynamics, self._noise_root.solve
         return WhiteChain(
@@ -99,26 +101,55 @@ class Chain:
         )
 
     @property
-    def root(self):
+    def root(self) -> np.ndarray:
         """R (D, D): a potential on psi = E x + d is one on psi = (E R) w + d."""
         return self._noise_root.matrix
 
-    def draw(self, linear, precision, noise, *, shifts=None, starts=None):
+    def draw(
+        self,
+        linear: np.ndarray,
+        precision: np.ndarray,
+        noise: np.ndarray,
+        *,
+        shifts: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Draw the states (S, D) given the potentials, an affine function of noise (S, D)."""
         white = self._whiten(linear, precision)
         return self.white.draw_in_place(*white, noise, shifts=shifts, starts=starts)
 
-    def moments(self, linear, precision, *, shifts=None, starts=None):
+    def moments(
+        self,
+        linear: np.ndarray,
+        precision: np.ndarray,
+        *,
+        shifts: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
+    ) -> ChainMoments:
         """Return the moments of the states given the potentials."""
         white = self._whiten(linear, precision)
         return self.white.moments_in_place(*white, shifts=shifts, starts=starts)
 
-    def filter(self, linear, precision, *, shifts=None, starts=None):
+    def filter(
+        self,
+        linear: np.ndarray,
+        precision: np.ndarray,
+        *,
+        shifts: np.ndarray | None = None,
+        starts: np.ndarray | None = None,
+    ) -> filtering.Filtered:
         """Return the moments of each state given the potentials before its step and up to it."""
         white = self._whiten(linear, precision)
         return self.white.filter(*white, shifts=shifts, starts=starts)
 
-    def forecast(self, mean, cov, n_steps, *, shifts=None):
+    def forecast(
+        self,
+        mean: np.ndarray,
+        cov: np.ndarray,
+        n_steps: int,
+        *,
+        shifts: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the moments (n_steps, D) and (n_steps, D, D) of the states after x ~ N(mean, cov).
 
         Shifts (n_steps, D) are those of the new steps.
@@ -126,7 +157,9 @@ class Chain:
         pushes = self._pushes(n_steps, shifts)
         return filtering.forecast(self.dynamics, self.dynamics_cov, pushes, mean, cov)
 
-    def extend(self, states, noise, *, shifts=None):
+    def extend(
+        self, states: np.ndarray, noise: np.ndarray, *, shifts: np.ndarray | None = None
+    ) -> np.ndarray:
         """Draw the states (n, n_steps, D) after states (n, D), given noise of the same shape."""
         pushes = self._pushes(noise.shape[1], shifts)
         return filtering.extend(self.dynamics, self.root, pushes, states, noise)
@@ -135,7 +168,7 @@ class Chain:
         pushes = np.zeros((n_steps, len(self.dynamics))) if shifts is None else shifts
         return pushes + self.bias
 
-    def _whiten(self, linear, precision):
+    def _whiten(self, linear: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         linear, precision = as_buffers(linear, precision)
         message, factor = np.empty_like(linear), np.empty_like(precision)
         chain.whiten_potentials(self.root, linear, precision, message, factor)

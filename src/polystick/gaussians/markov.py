@@ -9,11 +9,12 @@ as with the other solvers of `gaussians.process`, whose protocol this one keeps.
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import comb, factorial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc
 
+from polystick.gaussians import Potential
 from polystick.gaussians.process import Drawn, Dual
 from polystick.kernels import markov
 from polystick.kernels.buffers import as_buffers
@@ -121,19 +122,19 @@ class Markov:
         object.__setattr__(self, "times", *as_buffers(self.times))
 
     @property
-    def size(self):
+    def size(self) -> int:
         return len(self.times)
 
     @property
-    def n_coordinates(self):
+    def n_coordinates(self) -> int:
         return int(self.smoothness + 0.5)
 
     @property
-    def n_white(self):
+    def n_white(self) -> int:
         return self.size * self.n_coordinates
 
     @property
-    def noise_size(self):
+    def noise_size(self) -> int:
         return self.n_white
 
     @cached_property
@@ -165,7 +166,7 @@ class Markov:
         kappa, omega = np.asarray(kappa)[:, self._order], np.asarray(omega)[:, self._order]
         return as_buffers(np.sqrt(self.variance) * kappa, self.variance * omega)
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
         """Draw the white values given the potential, an affine function of noise (r, noise_size)."""
         (noise,) = as_buffers(noise)
         shape = (len(noise), self.size, self.n_coordinates)
@@ -174,15 +175,15 @@ class Markov:
         markov.draw_rows(self._transition, self._root, kappa, omega, noise.reshape(shape), white)
         return Drawn(white.reshape(noise.shape), 0)
 
-    def draws(self, potential, noises):
+    def draws(self, potential: Potential, noises: np.ndarray) -> Drawn:
         """Draw the white values (n, r, n_white) given the potential, from noises of that shape."""
         return Drawn(np.array([self.draw(potential, noise).white for noise in noises]), 0)
 
-    def conditional(self, potential):
+    def conditional(self, potential: Potential) -> Any:
         """Return the white values given the potential."""
         return Conditional.of(self, potential)
 
-    def unwhiten(self, white):
+    def unwhiten(self, white: np.ndarray) -> np.ndarray:
         """Return f (r, M)."""
         return np.sqrt(self.variance) * self._states(white)[:, self._place, 0]
 
@@ -192,20 +193,20 @@ class Markov:
         markov.run_rows(self._transition, self._root, white.reshape(states.shape), states)
         return states
 
-    def mean(self, potential):
+    def mean(self, potential: Potential) -> np.ndarray:
         """Return the mean of f (r, M) given the potential."""
         return self._moments(potential.kappa, potential.omega, self._here)[0]
 
-    def weights(self, omega):
+    def weights(self, omega: np.ndarray) -> np.ndarray:
         """Return omega: any weights are exact."""
         return omega
 
-    def dual(self, linear, weights):
+    def dual(self, linear: np.ndarray, weights: np.ndarray) -> Dual:
         """Return the moments of N(C linear, (C^-1 + diag(weights))^-1) and its log determinant."""
         mean, variance, log_det = self._dual_at(linear, weights, self._here)
         return Dual(mean, variance, log_det)
 
-    def predictor(self, times):
+    def predictor(self, times: np.ndarray) -> "MarkovPredictor":
         """Return a predictor for new times (M*,) in any order."""
         return MarkovPredictor(self, self._targets(np.asarray(times, dtype=np.float64)))
 

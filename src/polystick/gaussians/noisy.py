@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from polystick.gaussians import Potential
 from polystick.gaussians.process import Drawn, Dual
 
 __all__ = ["Noisy", "NoisyPredictor"]
@@ -31,46 +32,49 @@ class Noisy:
     spectrum = None  # of the covariance: not cheap here
 
     @property
-    def size(self):
+    def size(self) -> int:
         return self.smooth.size
 
     @property
-    def n_white(self):
+    def n_white(self) -> int:
         return self.smooth.n_white + self.size
 
     @property
-    def noise_size(self):
+    def noise_size(self) -> int:
         return self.smooth.noise_size + self.size
 
     @cached_property
-    def sd(self):
+    def sd(self) -> float:
         return np.sqrt(self.variance)
 
-    def grown(self, omega):
+    def grown(self, omega: np.ndarray) -> np.ndarray:
         """Return c = 1 + variance omega."""
         return 1.0 + self.variance * omega
 
-    def of_smooth(self, potential):
+    def of_smooth(self, potential: Potential) -> Any:
         """Return the potential of g."""
         c = self.grown(potential.omega)
-        return type(potential)(potential.kappa / c, potential.omega / c)
+        kind: Any = type(potential)
+        return kind(potential.kappa / c, potential.omega / c)
 
-    def white_noise(self, potential, g, rest):
+    def white_noise(
+        self, potential: Potential, g: np.ndarray, rest: float | np.ndarray
+    ) -> np.ndarray:
         """Return the w of e given g and the potential, from standard normals."""
         kappa, omega = potential
         c = self.grown(omega)
         return self.sd * (kappa - omega * g) / c + rest / np.sqrt(c)
 
-    def split(self, white):
+    def split(self, white: np.ndarray) -> list[np.ndarray]:
         """Return the parts of w, or of noise, that belong to g and to e, along the last axis."""
         return np.split(white, [np.shape(white)[-1] - self.size], axis=-1)
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
         """Draw w given the potential from noise (r, noise_size)."""
         white, n_iterations = self.draws(potential, noise[None])
         return Drawn(white[0], n_iterations)
 
-    def draws(self, potential, noises):
+    def draws(self, potential: Potential, noises: np.ndarray) -> Drawn:
         """Draw w (n, r, n_white) given the potential from noises (n, r, noise_size)."""
         first, rest = self.split(noises)
         smooth, n_iterations = self.smooth.draws(self.of_smooth(potential), first)
@@ -78,37 +82,37 @@ class Noisy:
         own = self.white_noise(potential, g, rest)
         return Drawn(np.concatenate([smooth, own], axis=2), n_iterations)
 
-    def conditional(self, potential):
+    def conditional(self, potential: Potential) -> Any:
         """Return w given the potential, if the solver of g has that."""
         smooth = self.smooth.conditional(self.of_smooth(potential))
         return None if smooth is None else NoisyConditional(self, potential, smooth)
 
-    def unwhiten(self, white):
+    def unwhiten(self, white: np.ndarray) -> np.ndarray:
         """Return f (r, M)."""
         smooth, own = self.split(white)
         return self.smooth.unwhiten(smooth) + self.sd * own
 
-    def mean(self, potential):
+    def mean(self, potential: Potential) -> np.ndarray:
         """Return the mean of f (r, M) given the potential."""
         return self.pull(potential, self.smooth.mean(self.of_smooth(potential)))
 
-    def pull(self, potential, g):
+    def pull(self, potential: Potential, g: np.ndarray) -> np.ndarray:
         """Return the mean of f given g and the potential."""
         kappa, omega = potential
         return (g + self.variance * kappa) / self.grown(omega)
 
-    def weights(self, omega):
+    def weights(self, omega: np.ndarray) -> np.ndarray:
         """Return omega: any weights are exact."""
         return omega
 
-    def dual(self, linear, weights):
+    def dual(self, linear: np.ndarray, weights: np.ndarray) -> Dual:
         """Return the moments of N(C linear, (C^-1 + diag(weights))^-1) and its log determinant."""
         c = self.grown(weights)
         mean, variance, log_det = self.smooth.dual(linear, weights / c)
         mean, variance = mean + self.variance * linear, variance / c**2 + self.variance / c
         return Dual(mean, variance, log_det + np.log(c).sum(axis=1))
 
-    def predictor(self, smooth, seen):
+    def predictor(self, smooth: Any, seen: np.ndarray) -> "NoisyPredictor":
         """Return a predictor from that of g, and the place (M*,) of each among the inputs, or -1."""
         return NoisyPredictor(self, smooth, np.asarray(seen))
 

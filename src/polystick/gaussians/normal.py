@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from scipy.linalg import lapack
 
-from polystick.gaussians import Moments
+from polystick.gaussians import Moments, Potential
 from polystick.kernels import gaussian
 from polystick.kernels.buffers import as_buffers
 
@@ -52,7 +53,7 @@ class Normal:
             object.__setattr__(self, name, *as_buffers(getattr(self, name)))
 
     @classmethod
-    def natural(cls, precision, linear):
+    def natural(cls, precision: np.ndarray, linear: np.ndarray) -> Self:
         """Build from precision and linear = precision mean, whose expectations mean field has."""
         cov = _inverse(precision)
         normal = cls(cov @ linear, cov, precision)
@@ -60,15 +61,15 @@ class Normal:
         return normal
 
     @cached_property
-    def linear(self):
+    def linear(self) -> np.ndarray:
         return self.precision @ self.mean
 
     @cached_property
-    def root(self):
+    def root(self) -> np.ndarray:
         """The upper triangular root with cov = root' root."""
         return _root(self.cov)
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> np.ndarray:
         """Draw psi (n, k) given the potential, an affine function of noise (n, 2 k).
 
         Each row takes the cheaper of the two forms by its number of active sticks, so that it draws
@@ -95,7 +96,7 @@ class Normal:
     def _draw_information(self, kappa, omega, noise):
         return self._draws(kappa, omega, noise[:, None])[0][:, 0]
 
-    def draws(self, potential, noise):
+    def draws(self, potential: Potential, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
         kappa, omega = as_buffers(potential.kappa, potential.omega)
         return self._draws(kappa, omega, noise)
@@ -106,7 +107,7 @@ class Normal:
         gaussian.draw_rows(self.precision, self.linear, kappa, omega, noise, psi, log_det)
         return psi, log_det
 
-    def moments(self, potential):
+    def moments(self, potential: Potential) -> Moments:
         """Return the moments of each row given the potential."""
         kappa, omega = as_buffers(potential.kappa, potential.omega)
         q = Moments(
@@ -118,7 +119,7 @@ class Normal:
         gaussian.moment_rows(self.precision, self.linear, kappa, omega, *q)
         return q
 
-    def log_density(self, psi):
+    def log_density(self, psi: np.ndarray) -> np.ndarray:
         """Return log N(psi_i | mean, cov), (n,)."""
         (psi,) = as_buffers(psi)
         quadratic = np.empty(len(psi))

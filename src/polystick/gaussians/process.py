@@ -39,11 +39,12 @@ Cholesky factor for each row. It is the obvious solver, for small problems; the 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
+from polystick.gaussians import Potential
 from polystick.gaussians.surrogate import Spectrum
 
 __all__ = [
@@ -185,15 +186,15 @@ class OfMatrix:
     cov: np.ndarray
 
     @property
-    def size(self):
+    def size(self) -> int:
         return len(self.cov)
 
     @property
-    def n_white(self):
+    def n_white(self) -> int:
         return len(self.cov)
 
     @property
-    def noise_size(self):
+    def noise_size(self) -> int:
         return 2 * len(self.cov)
 
 
@@ -204,44 +205,44 @@ class Dense(OfMatrix):
     cov: np.ndarray  # (M, M)
 
     @cached_property
-    def basis(self):
+    def basis(self) -> Eigenbasis:
         return Eigenbasis.of(self.cov)
 
     @cached_property
-    def root(self):
+    def root(self) -> np.ndarray:
         """The symmetric root R of the covariance."""
         return self.basis.scaled @ self.basis.vectors.T
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
         """Draw w given the potential from noise (r, 2 M)."""
         white, n_iterations = self.draws(potential, noise[None])
         return Drawn(white[0], n_iterations)
 
-    def draws(self, potential, noises):
+    def draws(self, potential: Potential, noises: np.ndarray) -> Drawn:
         """Draw w (n, r, M) given the potential from noises (n, r, 2 M), with one factor for each row."""
         e1, e2 = np.split(noises, 2, axis=2)
         alpha = self._residuals(potential, self.unwhiten(e1), e2)
         return Drawn(e1 + alpha @ self.root, 0)
 
-    def conditional(self, potential):
+    def conditional(self, potential: Potential) -> Any:
         """Return w given the potential, of not too many inputs."""
         if len(self.cov) > LARGEST_CONDITIONAL:
             return None
         return Conditional.of(self.root, potential)
 
-    def unwhiten(self, white):
+    def unwhiten(self, white: np.ndarray) -> np.ndarray:
         """Return f = R w."""
         return white @ self.root
 
     @property
-    def spectrum(self):
+    def spectrum(self) -> Spectrum:
         return Spectrum(self.basis.roots**2, [self.basis.vectors], (len(self.cov),))
 
-    def mean(self, potential):
+    def mean(self, potential: Potential) -> np.ndarray:
         """Return the mean of f given the potential."""
         return self.residuals(potential) @ self.cov
 
-    def residuals(self, potential):
+    def residuals(self, potential: Potential) -> np.ndarray:
         """Return alpha = kappa - omega m, where m = C alpha is the mean of f."""
         zeros = np.zeros((1, *np.shape(potential.kappa)))
         return self._residuals(potential, zeros, zeros)[0]
@@ -259,11 +260,11 @@ class Dense(OfMatrix):
             alpha[:, i, on] = scale * factor.solve(columns.T).T
         return alpha
 
-    def weights(self, omega):
+    def weights(self, omega: np.ndarray) -> np.ndarray:
         """Return omega: any weights will do."""
         return omega
 
-    def dual(self, linear, weights):
+    def dual(self, linear: np.ndarray, weights: np.ndarray) -> Dual:
         """Return the moments of q."""
         prior, (r, m) = np.diag(self.cov), np.shape(linear)
         variance, log_det = np.empty((r, m)), np.empty(r)
@@ -274,7 +275,7 @@ class Dense(OfMatrix):
             log_det[i] = factor.log_det
         return Dual(linear @ self.cov, variance, log_det)
 
-    def predictor(self, cross, variance):
+    def predictor(self, cross: np.ndarray, variance: np.ndarray) -> Any:
         """Return the predictor for new inputs: cross (M*, M), variance (M*,)."""
         return DensePredictor(self, cross, variance)
 

@@ -22,10 +22,11 @@ guess from half the bytes of the few columns that matter; what is returned is as
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from polystick.gaussians import conjugate_gradients, kronecker
+from polystick.gaussians import Potential, conjugate_gradients, kronecker
 from polystick.gaussians.kronecker import Rotation, System
 from polystick.gaussians.process import Dense, Drawn, Dual, Eigenbasis, OfMatrix
 from polystick.gaussians.spectral_conditional import GridConditional
@@ -57,57 +58,57 @@ class Grid:
     max_iterations: int = 1000
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return tuple(len(cov) for cov in self.covs)
 
     @property
-    def size(self):
+    def size(self) -> int:
         return len(self.cells)
 
     @property
-    def n_white(self):
+    def n_white(self) -> int:
         return int(np.prod(self.shape))
 
     @property
-    def noise_size(self):
+    def noise_size(self) -> int:
         return self.n_white + self.size
 
     @cached_property
-    def bases(self):
+    def bases(self) -> list[Eigenbasis]:
         return [Eigenbasis.of(cov) for cov in self.covs]
 
     @cached_property
-    def vectors(self):
+    def vectors(self) -> list[np.ndarray]:
         """The factors of U."""
         return [basis.vectors for basis in self.bases]
 
     @cached_property
-    def matrices(self):
+    def matrices(self) -> list[np.ndarray]:
         """The factors of P."""
         return [basis.scaled for basis in self.bases]
 
     @cached_property
-    def spectrum(self):
+    def spectrum(self) -> Spectrum:
         values = kronecker.outer([basis.roots[None] ** 2 for basis in self.bases])
         return Spectrum(values.ravel(), self.vectors, self.shape)
 
-    def fill(self, values):
+    def fill(self, values: np.ndarray) -> np.ndarray:
         """Write values (r, M) into grids (r, n_1, ..., n_F) with 0 in the holes."""
         grid = np.zeros((len(values), self.n_white))
         grid[:, self.cells] = values
         return grid.reshape(len(values), *self.shape)
 
-    def read(self, grid):
+    def read(self, grid: np.ndarray) -> np.ndarray:
         """Undo `fill`."""
         return grid.reshape(len(grid), self.n_white)[:, self.cells]
 
-    def cov_among(self, inputs):
+    def cov_among(self, inputs: np.ndarray) -> np.ndarray:
         """Return the covariance of some of the inputs."""
         where = np.unravel_index(self.cells[inputs], self.shape)
         factors = [cov[np.ix_(i, i)] for cov, i in zip(self.covs, where)]
         return np.prod(factors, axis=0) if len(factors) > 1 else factors[0]
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
         """Draw w on the whole grid given the potential, from noise (r, n_white + M)."""
         white, n_iterations = np.empty((len(noise), self.n_white)), 0
         for rows in self.batches(len(noise)):
@@ -120,26 +121,27 @@ class Grid:
             n_iterations = max(n_iterations, n)
         return Drawn(white, n_iterations)
 
-    def draws(self, potential, noises):
+    def draws(self, potential: Potential, noises: np.ndarray) -> Drawn:
         """Draw w (n, r, n_white) given the potential, from noises (n, r, n_white + M)."""
         n, r, size = noises.shape
-        often = type(potential)(*(np.tile(part, (n, 1)) for part in potential))
+        kind: Any = type(potential)
+        often = kind(*(np.tile(part, (n, 1)) for part in potential))
         white, n_iterations = self.draw(often, noises.reshape(n * r, size))
         return Drawn(white.reshape(n, r, -1), n_iterations)
 
-    def conditional(self, potential):
+    def conditional(self, potential: Potential) -> Any:
         """Return w given a potential with omega such as `weights` gives; None if the grid has holes."""
         if len(self.covs) == 1 or self.size < self.n_white:
             return None
         return GridConditional.of(self, potential)
 
-    def unwhiten(self, white):
+    def unwhiten(self, white: np.ndarray) -> np.ndarray:
         """Return f = R w at the inputs."""
         down = kronecker.transposed(self.vectors)
         v = kronecker.apply(down, white.reshape(len(white), *self.shape))
         return self.read(kronecker.apply(self.matrices, v))
 
-    def mean(self, potential):
+    def mean(self, potential: Potential) -> np.ndarray:
         """Return the mean of f given the potential."""
         mean = np.empty(np.shape(potential.kappa))
         for rows in self.batches(len(mean)):
@@ -147,12 +149,14 @@ class Grid:
             mean[rows] = self.read(kronecker.apply(self.matrices, v))
         return mean
 
-    def batches(self, n):
+    def batches(self, n: int) -> list[slice]:
         """Cut n rows where their company depends on n only."""
         size = max(1, (BATCH if len(self.covs) > 1 else LARGE_BATCH) // self.n_white)
         return [slice(start, start + size) for start in range(0, n, size)]
 
-    def solve(self, omega, pull, start=0.0):
+    def solve(
+        self, omega: np.ndarray, pull: np.ndarray, start: float | np.ndarray = 0.0
+    ) -> tuple[np.ndarray, int]:
         """Solve A v = P' pull + start, with omega and pull (r, M); return v and the iterations."""
         omega = self.fill(omega)
         b = kronecker.apply(kronecker.transposed(self.matrices), self.fill(pull)) + start
@@ -202,7 +206,7 @@ class Grid:
         """The inputs in each line of each factor."""
         return kronecker.marginals(self.fill(np.ones((1, self.size))))
 
-    def weights(self, omega):
+    def weights(self, omega: np.ndarray) -> np.ndarray:
         """Return the product over the factors that has the marginal means of omega."""
         omega = np.asarray(omega, float)
         means = [
@@ -214,7 +218,7 @@ class Grid:
         surplus = np.where(total > 0, total, 1.0) ** (len(means) - 1)
         return self.read(kronecker.outer(means)) / surplus
 
-    def dual(self, linear, weights):
+    def dual(self, linear: np.ndarray, weights: np.ndarray) -> Dual:
         """Return the moments of q; the weights must be such as `weights` gives."""
         factors, n = self.factors_of(weights), len(linear)
         variance, log_det = np.empty((n, self.size)), np.empty(n)
@@ -236,7 +240,7 @@ class Grid:
         lines = np.hstack([np.eye(n)[i] for n, i in zip(self.shape, where)])
         return np.linalg.pinv(lines.T @ lines, hermitian=True)
 
-    def factors_of(self, weights):
+    def factors_of(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the factors (r, n) of weights (r, M) that are a product; 0 in lines without inputs."""
         some = weights.max(axis=1, keepdims=True) > 0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -252,7 +256,7 @@ class Grid:
             )
         return factors
 
-    def predictor(self, cross, variance):
+    def predictor(self, cross: np.ndarray, variance: np.ndarray) -> Any:
         """Return the predictor for new inputs.
 
         cross : covariances of the new inputs with the lines of each factor, (M*, n_1), ..., (M*, n_F);
@@ -280,47 +284,47 @@ class Spectral(OfMatrix):
     max_iterations: int = 1000
 
     @cached_property
-    def grid(self):
+    def grid(self) -> Grid:
         """The same as a grid with one factor."""
         inputs = np.arange(len(self.cov))
         return Grid((self.cov,), inputs, self.tolerance, self.max_iterations)
 
     @property
-    def spectrum(self):
+    def spectrum(self) -> Spectrum:
         return self.grid.spectrum
 
     @cached_property
-    def dense(self):
+    def dense(self) -> Dense:
         return Dense(self.cov)
 
-    def draw(self, potential, noise):
+    def draw(self, potential: Potential, noise: np.ndarray) -> Drawn:
         """Draw w given the potential, from noise (r, 2 M)."""
         return self.grid.draw(potential, noise)
 
-    def draws(self, potential, noises):
+    def draws(self, potential: Potential, noises: np.ndarray) -> Drawn:
         """Draw w (n, r, M) given the potential, from noises (n, r, 2 M)."""
         return self.grid.draws(potential, noises)
 
-    def conditional(self, potential):
+    def conditional(self, potential: Potential) -> Any:
         """Return None: one basis for each row would take too long."""
 
-    def unwhiten(self, white):
+    def unwhiten(self, white: np.ndarray) -> np.ndarray:
         """Return f = R w."""
         return self.grid.unwhiten(white)
 
-    def mean(self, potential):
+    def mean(self, potential: Potential) -> np.ndarray:
         """Return the mean of f given the potential."""
         return self.grid.mean(potential)
 
-    def weights(self, omega):
+    def weights(self, omega: np.ndarray) -> np.ndarray:
         """Return omega: any weights will do."""
         return omega
 
-    def dual(self, linear, weights):
+    def dual(self, linear: np.ndarray, weights: np.ndarray) -> Dual:
         """Return the moments of q, by one Cholesky factor for each row."""
         return self.dense.dual(linear, weights)
 
-    def predictor(self, cross, variance):
+    def predictor(self, cross: np.ndarray, variance: np.ndarray) -> Any:
         """Return the predictor for new inputs: cross (M*, M), variance (M*,)."""
         return UnstructuredPredictor(self.grid, cross, variance)
 

@@ -12,11 +12,14 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
+from polystick.inference.protocols import Array, Held
 from polystick.validation import warn_user
 
 FORMAT = 2  # moments of each chain, and what is watched
@@ -29,7 +32,7 @@ class CheckpointError(RuntimeError):
     """A checkpoint that can't be used. It has been left untouched."""
 
 
-def fingerprint(thing):
+def fingerprint(thing: object) -> str:
     """Hash arrays, sparse matrices, plain values and tuples, lists, dicts and dataclasses of them."""
     digest = hashlib.sha256()
     for piece in _pieces(thing):
@@ -37,7 +40,7 @@ def fingerprint(thing):
     return digest.hexdigest()
 
 
-def _pieces(thing):
+def _pieces(thing: Any) -> Iterator[bytes | memoryview]:
     if isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
         yield f"{thing.dtype.str}{thing.shape}".encode()
         yield np.ascontiguousarray(thing).view(np.uint8).data if thing.size else b""
@@ -49,7 +52,7 @@ def _pieces(thing):
             yield from _pieces(part)
 
 
-def _parts(thing):
+def _parts(thing: Any) -> list[Any]:
     if scipy.sparse.issparse(thing):
         matrix = thing.tocsr()
         return [thing.shape, matrix.indptr, matrix.indices, matrix.data]
@@ -65,17 +68,19 @@ def _parts(thing):
 class Checkpoint:
     """A folder that a run saves itself to, at most every `every` seconds."""
 
-    def __init__(self, folder, identity, every=60.0):
+    def __init__(
+        self, folder: str | Path, identity: Mapping[str, object], every: float = 60.0
+    ) -> None:
         self.folder = Path(folder)
         self.identity = identity
         self.every = every
         self._files: dict[str, str] = {}
         self._last = time.monotonic()
 
-    def exists(self):
+    def exists(self) -> bool:
         return (self.folder / _MANIFEST).exists()
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Make the folder and see that it can be written to, before hours of work depend on it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -87,10 +92,10 @@ class Checkpoint:
                 f"({error.strerror}); choose another folder"
             ) from error
 
-    def due(self):
+    def due(self) -> bool:
         return time.monotonic() - self._last >= self.every
 
-    def save(self, sweep, state, draws):
+    def save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> bool:
         """Write the state and the draws made since the last save; tell whether that worked."""
         try:
             self._save(sweep, state, draws)
@@ -104,21 +109,26 @@ class Checkpoint:
             self._last = time.monotonic()
         return True
 
-    def _save(self, sweep, state, draws):
+    def _save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> None:
         kept = {name: sha for name, sha in self._files.items() if name.startswith(_DRAWS)}
         fresh = {f"{_STATE}{sweep}.npz": state}
         if draws:
             fresh[f"{_DRAWS}{sweep}.npz"] = draws
         for name, arrays in fresh.items():
             kept[name] = _write_arrays(self.folder / name, arrays)
-        manifest = {"kind": _KIND, "format": FORMAT, "sweep": sweep, "files": kept}
+        manifest: dict[str, object] = {
+            "kind": _KIND,
+            "format": FORMAT,
+            "sweep": sweep,
+            "files": kept,
+        }
         manifest["identity"] = self.identity
         manifest["checksum"] = _checksum(manifest)
         _write(self.folder / _MANIFEST, json.dumps(manifest, indent=1).encode())
         self._files = kept
         self._sweep_out()
 
-    def load(self):
+    def load(self) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
         """Return (sweep, state, list of draws) after every check has passed."""
         manifest = self._manifest()
         arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
@@ -127,10 +137,10 @@ class Checkpoint:
         draws = sorted((n for n in arrays if n.startswith(_DRAWS)), key=_sweep_of)
         return sweep, arrays[f"{_STATE}{sweep}.npz"], [arrays[name] for name in draws]
 
-    def _manifest(self):
+    def _manifest(self) -> dict[str, Any]:
         path = self.folder / _MANIFEST
         try:
-            manifest = json.loads(path.read_bytes())
+            manifest: dict[str, Any] = json.loads(path.read_bytes())
             checksum = manifest.pop("checksum")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointError(
@@ -150,7 +160,7 @@ class Checkpoint:
         self._refuse_foreign(manifest["identity"])
         return manifest
 
-    def _refuse_foreign(self, theirs):
+    def _refuse_foreign(self, theirs: Mapping[str, object]) -> None:
         differing = [
             name
             for name in sorted({*theirs, *self.identity})
@@ -163,7 +173,7 @@ class Checkpoint:
                 "or give another folder"
             )
 
-    def _arrays(self, name, sha):
+    def _arrays(self, name: str, sha: str) -> dict[str, Array]:
         path = self.folder / name
         try:
             content = path.read_bytes()
@@ -180,14 +190,31 @@ class Checkpoint:
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
 
-    def _sweep_out(self):
+    def _sweep_out(self) -> None:
         """Remove files of ours that no longer count."""
         for path in self.folder.iterdir():
             if _OURS.fullmatch(path.name) and path.name not in self._files:
                 path.unlink()
 
 
-def stored_seed(folder):
+class Saved(Protocol):
+    """A run as its checkpoint sees it."""
+
+    sweep: int
+    held: Held
+
+    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+        """Return what must be the same for a checkpoint to be resumed."""
+
+    def kept(self) -> str | None:
+        """Say what an interruption leaves, or None."""
+
+    def save(self, saver: Checkpoint) -> None: ...
+
+    def restore(self, saver: Checkpoint) -> None: ...
+
+
+def stored_seed(folder: str | Path) -> int | None:
     """Return the seed of the run in a checkpoint folder, or None if there is no such run."""
     try:
         return int(json.loads((Path(folder) / _MANIFEST).read_bytes())["identity"]["seed"])
@@ -195,7 +222,9 @@ def stored_seed(folder):
         return None  # `load` says what is wrong with it
 
 
-def open_checkpoint(run, folder, resume, every):
+def open_checkpoint(
+    run: Saved, folder: str | Path | None, resume: bool, every: float
+) -> Checkpoint | None:
     """Return where the run saves itself, or None; with resume, put the run where it stood."""
     if folder is None:
         if resume:
@@ -216,15 +245,15 @@ def open_checkpoint(run, folder, resume, every):
     return saver
 
 
-def _sweep_of(name):
+def _sweep_of(name: str) -> int:
     return int(name.removesuffix(".npz").rpartition("-")[2])
 
 
-def _checksum(manifest):
+def _checksum(manifest: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _write_arrays(path, arrays):
+def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
     """Write an npz file whole or not at all; return its checksum."""
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
@@ -236,7 +265,7 @@ def _write_arrays(path, arrays):
     return checksum
 
 
-def _write(path, content):
+def _write(path: Path, content: bytes) -> None:
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
         file.write(content)
@@ -244,12 +273,12 @@ def _write(path, content):
     _rename(temporary, path)
 
 
-def _flush(file):
+def _flush(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
 
 
-def _rename(temporary, path):
+def _rename(temporary: Path, path: Path) -> None:
     os.replace(temporary, path)
     if os.name == "nt":  # folders can't be opened there, and are written through
         return

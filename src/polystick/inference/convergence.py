@@ -1,35 +1,26 @@
 """Whether chains have converged: what is diagnosed, how bad it may be, and the sentence that says so.
 
-What a model may tell, besides what Gibbs sampling asks of it:
-
-    identified      -> names whose draws mean the same in each chain: these are diagnosed; by default all
-    rhat_limit      -> what R-hat may be; by default 1.01
-    advice          -> what to do if it is more, where running longer is not all
-    watch(shards)   -> what to look at in the rows, chosen from the data, with
-        axes                                    name -> word -> numbers of what each quantity is about
-        take(shard, rows, described)            -> name -> array, taken of a block's rows in each draw
-        tell(parameters, described, taken)      -> name -> array (chain, c), the quantities of a draw, from
-                                                   lists over chains
-        lags(told)                              -> name -> array (c,), sweeps for an independent draw, from
-                                                   the draws (chain, draw, c) of the quantities
-
+What a model may tell of itself for this is in `protocols.Extras`.
 Rows that are not watched have running moments of each chain, and so an R-hat each.
 """
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
 
 from polystick.inference.diagnostics import (
     FEWEST_DRAWS,
+    Diagnosed,
     Rough,
     diagnose,
     flat,
     screen,
     suspects_among,
 )
+from polystick.inference.protocols import Array
 
 __all__ = [
     "MIN_ESS",
@@ -72,12 +63,12 @@ class Verdict(NamedTuple):
     advice: str
 
     @property
-    def converged(self):
+    def converged(self) -> bool:
         """Whether R-hat and ESS are good enough. What never varies is; too few draws are not."""
         enough = self.n_draws >= FEWEST_DRAWS
         return enough and not (self.rhat.value > self.rhat_limit or self.ess.value < self.min_ess)
 
-    def line(self):
+    def line(self) -> str:
         """Say what was found, good or bad."""
         if not self.names:
             return f"R-hat and ESS need draws that vary, at least {FEWEST_DRAWS} of each chain"
@@ -87,13 +78,13 @@ class Verdict(NamedTuple):
             f"({self.ess.name}), over {', '.join(self.names)}{lag}"
         )
 
-    def trouble(self):
+    def trouble(self) -> str | None:
         """Return a sentence about what is wrong and what to do, or None."""
         if self.converged:
             return None
         return f"the chains have not converged: {'; '.join(self._faults())}; {self._remedy()}"
 
-    def _faults(self):
+    def _faults(self) -> Iterator[str]:
         if self.n_draws < FEWEST_DRAWS:
             yield f"{self.n_draws} draws of each chain are too few to tell"
         if self.rhat.value > self.rhat_limit:
@@ -104,10 +95,10 @@ class Verdict(NamedTuple):
         if self.lag.value >= _SLOW:
             yield self._slowness()
 
-    def _slowness(self):
+    def _slowness(self) -> str:
         return f"an independent draw of {self.lag.name} takes about {self.lag.value:.2g} sweeps"
 
-    def _remedy(self):
+    def _remedy(self) -> str:
         if self.advice:
             return self.advice
         short = np.fmax(2.0, self.min_ess / self.ess.value)  # of NaN: 2
@@ -117,13 +108,15 @@ class Verdict(NamedTuple):
         return f"run longer, such as Gibbs(n_draws={longer}{chains}), or until done: Gibbs(min_ess=400)"
 
 
-def look_at(variables):
+def look_at(variables: Mapping[str, Array]) -> dict[str, Diagnosed]:
     """Return name -> Diagnosed for draws (chain, draw, ...) by name, where there is something to say."""
     found = {name: diagnose(draws) for name, draws in _long_enough(variables).items()}
     return {name: diagnosed for name, diagnosed in found.items() if diagnosed is not None}
 
 
-def look_for_worst(variables):
+def look_for_worst(
+    variables: Mapping[str, Array],
+) -> tuple[dict[str, Diagnosed], tuple[str, ...]]:
     """Return (name -> Diagnosed of those that may be the worst of all, the names that were looked at)."""
     draws = {name: flat(values) for name, values in _long_enough(variables).items()}
     rough = {name: screen(values) for name, values in draws.items()}
@@ -137,7 +130,7 @@ def look_for_worst(variables):
     return {name: each for name, each in found.items() if each is not None}, tuple(varying)
 
 
-def _long_enough(variables):
+def _long_enough(variables: Mapping[str, Array]) -> dict[str, Array]:
     return {
         name: draws
         for name, draws in variables.items()
@@ -145,7 +138,9 @@ def _long_enough(variables):
     }
 
 
-def worst_of(found, label):
+def worst_of(
+    found: Mapping[str, Diagnosed], label: Callable[[str, int], str]
+) -> tuple[Worst, Worst]:
     """Return the worst R-hat and ESS of name -> Diagnosed; label(name, entry) says what they are of."""
     if not found:
         return NOTHING, NOTHING
@@ -157,7 +152,7 @@ def worst_of(found, label):
     )
 
 
-def diagnosed_groups(tree):
+def diagnosed_groups(tree: Any) -> dict[str, Any]:
     """Return name -> variable with draws (chain, draw, ...) that are to be diagnosed."""
     names = tree.attrs.get("identified", "*")
     found = {"log_likelihood": tree["sample_stats"]["total_log_likelihood"]}
@@ -169,7 +164,7 @@ def diagnosed_groups(tree):
     return found
 
 
-def verdict_on(tree, min_ess=MIN_ESS):
+def verdict_on(tree: Any, min_ess: float = MIN_ESS) -> Verdict:
     """Return the Verdict on the tree of a run of Gibbs sampling."""
     variables = diagnosed_groups(tree)
     values = {name: variable.values for name, variable in variables.items()}
@@ -182,11 +177,11 @@ def verdict_on(tree, min_ess=MIN_ESS):
     return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, advice)
 
 
-def _larger(one, other):
+def _larger(one: Worst, other: Worst) -> Worst:
     return other if other.value > one.value or np.isnan(one.value) else one
 
 
-def _worst_row(tree, n_chains, limit, min_ess):
+def _worst_row(tree: Any, n_chains: int, limit: float, min_ess: float) -> Worst:
     """Return the worst R-hat among rows that have running moments, if it is more than chance allows."""
     worst = NOTHING
     for name, variable in _variables(tree, "running").items():
@@ -198,18 +193,17 @@ def _worst_row(tree, n_chains, limit, min_ess):
     return worst
 
 
-def rows_agree(rhats, settings, limit):
+def rows_agree(rhats: Mapping[str, Array], n_chains: int, limit: float, min_ess: float) -> bool:
     """Tell whether no R-hat of the rows, name -> array, is more than chance allows."""
-    given = settings.n_chains, limit, settings.min_ess
-    return all(_agree(rhat, *given) for rhat in rhats.values())
+    return all(_agree(rhat, n_chains, limit, min_ess) for rhat in rhats.values())
 
 
-def _agree(rhat, n_chains, limit, min_ess):
+def _agree(rhat: Array, n_chains: int, limit: float, min_ess: float) -> bool:
     n_entries = np.isfinite(rhat).sum()
     return not n_entries or np.nanmax(rhat) <= limit_of_many(n_entries, n_chains, limit, min_ess)
 
 
-def limit_of_many(n_entries, n_chains, limit, min_ess=MIN_ESS):
+def limit_of_many(n_entries: int, n_chains: int, limit: float, min_ess: float = MIN_ESS) -> float:
     """Return what the largest R-hat of many entries may be if each has min_ess effective draws.
 
     R-hat squared is about 1 + F / (effective draws of a chain), where F varies by chance like a
@@ -220,7 +214,7 @@ def limit_of_many(n_entries, n_chains, limit, min_ess=MIN_ESS):
     return max(limit, float(np.sqrt(1.0 + chance * n_chains / min_ess)))
 
 
-def _lag(tree):
+def _lag(tree: Any) -> Worst:
     slowest = NOTHING
     for name, variable in _variables(tree, "watched").items():
         base, _, what = str(name).rpartition("_")
@@ -231,7 +225,7 @@ def _lag(tree):
     return slowest
 
 
-def label_of(name, variable, entry, n_before):
+def label_of(name: str, variable: Any, entry: int, n_before: int) -> str:
     """Name an entry of a variable by the words and labels of its axes, those before left out."""
     axes, shape = variable.dims[n_before:], variable.shape[n_before:]
     if not axes:
@@ -243,5 +237,5 @@ def label_of(name, variable, entry, n_before):
     return f"{name} ({', '.join(parts)})"
 
 
-def _variables(tree, group):
+def _variables(tree: Any, group: str) -> Any:
     return tree[group].data_vars if group in tree.children else {}

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from polystick.inference.protocols import Array, Named
 
-def described(model, parameters):
+
+def described(model: object, parameters: Named) -> dict[str, Array]:
     """Return name -> array: what the model says of its parameters, by default their fields."""
     describe = getattr(model, "describe_parameters", None)
     named = parameters._asdict() if describe is None else describe(parameters)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import fft, special, stats
 
+from polystick.inference.protocols import Array
+
 __all__ = [
     "FEWEST_DRAWS",
     "Diagnosed",
@@ -41,11 +43,11 @@ class Diagnosed(NamedTuple):
     n_entries: int  # that vary
 
     @property
-    def least_ess(self):
+    def least_ess(self) -> float:
         return min(self.ess, self.tail_ess)
 
 
-def diagnose(draws, entries=None):
+def diagnose(draws: Array, entries: Array | None = None) -> Diagnosed | None:
     """Return what is worst among the entries of a variable, or None if none of them varies.
 
     entries : those to look at in full; None: those that a quick look finds worst
@@ -66,7 +68,7 @@ def diagnose(draws, entries=None):
     return Diagnosed(float(r[worst]), *sizes, int(suspects[worst]), int(suspects[least]), n_varying)
 
 
-def flat(draws):
+def flat(draws: Array) -> Array:
     """Return draws (chain, draw, ...) as (chain, draw, entries)."""
     draws = np.asarray(draws, np.float64)
     return draws.reshape(*draws.shape[:2], -1)
@@ -75,12 +77,12 @@ def flat(draws):
 class Rough(NamedTuple):
     """A quick look at each entry, by moments alone; NaN for what never varies."""
 
-    rhat: np.ndarray  # of split chains
-    unevenness: np.ndarray  # relative variance of their variances
-    slowness: np.ndarray  # variance of batch means over that of draws
+    rhat: Array  # of split chains
+    unevenness: Array  # relative variance of their variances
+    slowness: Array  # variance of batch means over that of draws
 
 
-def screen(draws):
+def screen(draws: Array) -> Rough:
     """Return the quick look at draws (chain, draw, entries)."""
     n_chains, n_draws = draws.shape[:2]
     n_batches = 2 * max(1, int(np.sqrt(n_draws)) // 2)
@@ -101,13 +103,14 @@ def screen(draws):
     return Rough(still * rhat, still * unevenness, still * slowness)
 
 
-def _of_halves(batches):
+def _of_halves(batches: Array) -> Array:
     """Return averages over the halves of each chain (2 chains, entries) from those of batches."""
     n_chains, n_batches = batches.shape[:2]
-    return batches.reshape(2 * n_chains, n_batches // 2, -1).mean(axis=1)
+    halves: Array = batches.reshape(2 * n_chains, n_batches // 2, -1).mean(axis=1)
+    return halves
 
 
-def suspects_among(rough):
+def suspects_among(rough: Rough) -> Array:
     """Return the entries that a quick look finds worst, in any respect."""
     varying = np.flatnonzero(np.isfinite(rough.slowness))
     if len(varying) <= len(rough) * LOOKED_AT:
@@ -116,53 +119,55 @@ def suspects_among(rough):
     return varying[np.unique(np.concatenate(worst))]
 
 
-def rhat(draws):
+def rhat(draws: Array) -> Array:
     """Return the larger of the R-hats of ranks, and of ranks of distances from the median."""
     halves = split(draws)
     return _worse(normal_scores(halves), halves)
 
 
-def _worse(scores, halves):
+def _worse(scores: Array, halves: Array) -> Array:
     folded = np.abs(halves - np.median(halves, axis=(0, 1)))
     return np.fmax(_rhat(scores), _rhat(normal_scores(folded)))
 
 
-def bulk_ess(draws):
+def bulk_ess(draws: Array) -> Array:
     """Return the ESS of ranks: for means and medians."""
     return _ess(normal_scores(split(draws)))
 
 
-def tail_ess(draws):
+def tail_ess(draws: Array) -> Array:
     """Return the smaller of the ESS of two quantiles, 5 % and 95 %: for intervals."""
     ends = np.quantile(draws, [TAIL, 1 - TAIL], axis=(0, 1))
     return np.fmin(*(_ess(split((draws <= end).astype(np.float64))) for end in ends))
 
 
-def rhat_of_moments(means, variances, n_draws):
+def rhat_of_moments(means: Array, variances: Array, n_draws: int) -> Array:
     """Return R-hat (...) from the mean and the variance of each chain (chain, ...), not split or ranked."""
     within = variances.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt((n_draws - 1) / n_draws + means.var(axis=0, ddof=1) / within)
+        ratio: Array = np.sqrt((n_draws - 1) / n_draws + means.var(axis=0, ddof=1) / within)
+    return ratio
 
 
-def split(draws):
+def split(draws: Array) -> Array:
     """Return the halves of each chain as chains; of an odd number of draws the middle one is left out."""
     half = draws.shape[1] // 2
     return np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
 
 
-def normal_scores(draws):
+def normal_scores(draws: Array) -> Array:
     """Return normal quantiles of the ranks among all chains."""
     flat = draws.reshape(-1, *draws.shape[2:])
     ranks = stats.rankdata(flat, axis=0)
-    return special.ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(draws.shape)
+    scores: Array = special.ndtri((ranks - 0.375) / (len(flat) + 0.25))
+    return scores.reshape(draws.shape)
 
 
-def _rhat(chains):
+def _rhat(chains: Array) -> Array:
     return rhat_of_moments(chains.mean(axis=1), chains.var(axis=1, ddof=1), chains.shape[1])
 
 
-def _ess(chains):
+def _ess(chains: Array) -> Array:
     """Return the number of independent draws that tell as much of the mean."""
     n_chains, n_draws = chains.shape[:2]
     rho = _autocorrelation(chains)
@@ -177,7 +182,7 @@ def _ess(chains):
     return np.where(np.ptp(chains, axis=(0, 1)) > 0, size / time, np.nan)
 
 
-def _autocorrelation(chains):
+def _autocorrelation(chains: Array) -> Array:
     """Return (lag, entry) from the variance within and between chains."""
     n_chains, n_draws = chains.shape[:2]
     means = chains.mean(axis=1)
@@ -190,11 +195,11 @@ def _autocorrelation(chains):
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = 1.0 - (within - covariance) / (covariance[0] + between)
     rho[0] = 1.0
-    return rho
+    return np.asarray(rho)
 
 
-def _first_at_most_zero(pairs):
+def _first_at_most_zero(pairs: Array) -> Array:
     """Return the first pair (entry,) that is not positive, or the last one."""
     ends = ~(pairs > 0)
     ends[-1] = True
-    return ends.argmax(axis=0)
+    return np.asarray(ends.argmax(axis=0))

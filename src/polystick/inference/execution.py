@@ -11,17 +11,21 @@ import math
 import operator
 import os
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from polystick.inference.protocols import Array, Named, OrderedMap
+from polystick.keys import Key
+
 _LONGEST_RUN = 16
 
 
-def add(left, right):
+def add(left: Any, right: Any) -> Any:
     """Add two named tuples of statistics, field by field."""
     return type(left)(*map(operator.add, left, right))
 
@@ -29,10 +33,11 @@ def add(left, right):
 class _Sum:
     """A sum of statistics, in place once its arrays are its own: those of a block may be large."""
 
-    def __init__(self):
-        self.value, self._own = None, False
+    def __init__(self) -> None:
+        self.value: Any = None
+        self._own = False
 
-    def add(self, statistics):
+    def add(self, statistics: Any) -> None:
         if self.value is None:
             self.value = statistics
         elif self._own:
@@ -41,11 +46,12 @@ class _Sum:
             self.value, self._own = add(self.value, statistics), True
 
 
-def _add_onto(left, right):
+def _add_onto(left: Any, right: Any) -> Any:
     """Return left + right, written to left where that gives the same bits."""
     if isinstance(left, np.ndarray) and left.dtype != np.result_type(left, right):
         return left + right
-    return operator.iadd(left, right)
+    left += right
+    return left
 
 
 class NotFinite(NamedTuple):
@@ -55,7 +61,7 @@ class NotFinite(NamedTuple):
     row: int
 
 
-def find_not_finite(state, ids=None):
+def find_not_finite(state: Named, ids: Array | None = None) -> NotFinite | None:
     """Return where a named tuple of arrays is not finite, or None."""
     for name, value in zip(state._fields, map(np.asarray, state)):
         if value.dtype.kind not in "fc" or np.isfinite(value.sum()):
@@ -70,12 +76,18 @@ def find_not_finite(state, ids=None):
 class HeldRows:
     """The blocks of rows and their states, one list of states for each chain."""
 
-    def __init__(self, ordered_map, shards, n_chains):
+    def __init__(self, ordered_map: OrderedMap, shards: Sequence[Any], n_chains: int) -> None:
         self._map = ordered_map
         self.shards = shards
         self.states: list[list[Any]] = [[None] * len(shards) for _ in range(n_chains)]
 
-    def step(self, function, priors, keys, blocks=None):
+    def step(
+        self,
+        function: Callable[[Any, Any, Any, Key], tuple[Any, Any]],
+        priors: Sequence[Any],
+        keys: Sequence[Key],
+        blocks: Sequence[int] | None = None,
+    ) -> list[Any]:
         """Give each block its new state; return the summed statistics of each chain.
 
         function(prior, shard, state, key) -> (state, statistics)
@@ -84,7 +96,7 @@ class HeldRows:
         blocks = range(len(self.shards)) if blocks is None else blocks
         jobs = [(chain, i) for chain in range(len(priors)) for i in blocks]
 
-        def work(job):
+        def work(job: tuple[int, int]) -> tuple[Any, Any, NotFinite | None]:
             chain, i = job
             shard, state = self.shards[i], self.states[chain][i]
             state, statistics = function(priors[chain], shard, state, keys[chain])
@@ -104,15 +116,15 @@ class HeldRows:
         self.states = fresh
         return [total.value for total in totals]
 
-    def look(self, function):
+    def look(self, function: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
         """Map function(shard, state), changing nothing; yield a list over chains for each block."""
 
-        def work(i):
+        def work(i: int) -> list[Any]:
             return [function(self.shards[i], states[i]) for states in self.states]
 
         return self._map(work, range(len(self.shards)))
 
-    def gather(self):
+    def gather(self) -> list[dict[str, Array]]:
         """Return the state of each chain as arrays over all rows, by name."""
         return [
             {
@@ -122,7 +134,7 @@ class HeldRows:
             for states in self.states
         ]
 
-    def scatter(self, arrays):
+    def scatter(self, arrays: Sequence[Mapping[str, Array]]) -> None:
         """Undo `gather`, cutting where the states at hand are cut."""
         for chain, named in enumerate(arrays):
             kind, states = type(self.states[chain][0]), self.states[chain]
@@ -139,36 +151,36 @@ class HeldRows:
 class Serial:
     """One block after another, in the calling thread."""
 
-    def map(self, function, items):
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return map(function, items)
 
-    def hold(self, shards, n_chains=1):
+    def hold(self, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
         return HeldRows(self.map, shards, n_chains)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         pass
 
 
 class Threads:
     """Threads over the blocks, the calling one among them; kernels release the GIL."""
 
-    def __init__(self, n_threads=None):
+    def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = available_threads() if n_threads is None else n_threads
 
-    def hold(self, shards, n_chains=1):
+    def hold(self, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
         return HeldRows(self.map, shards, n_chains)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._pool = concurrent.futures.ThreadPoolExecutor(max(1, self.n_threads - 1))
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def map(self, function, items):
+    def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Map in order, with a bounded number of results in flight.
 
         Items go in runs: each hand-over between threads costs as much as a small block.
@@ -189,13 +201,15 @@ class Threads:
 class _SharedWork:
     """Runs of items which threads take in turn, not too far ahead of the one that reads the results."""
 
-    def __init__(self, function, runs, ahead):
+    def __init__(
+        self, function: Callable[[Any], Any], runs: Sequence[Sequence[Any]], ahead: int
+    ) -> None:
         self._function, self._runs, self._ahead = function, runs, ahead
         self._taken = self._read = 0
-        self._done: dict[int, concurrent.futures.Future] = {}
+        self._done: dict[int, concurrent.futures.Future[list[Any]]] = {}
         self._changed = threading.Condition()
 
-    def results(self):
+    def results(self) -> Iterator[Any]:
         """Yield results in order, working while the next is not there yet."""
         for i in range(len(self._runs)):
             while i not in self._done:
@@ -205,7 +219,7 @@ class _SharedWork:
                 self._read = i + 1
                 self._changed.notify_all()
 
-    def help(self):
+    def help(self) -> None:
         """Work until nothing is left to take."""
         while True:
             with self._changed:
@@ -215,13 +229,13 @@ class _SharedWork:
                 i = self._take()
             self._compute(i)
 
-    def stop(self):
+    def stop(self) -> None:
         """Let helpers go."""
         with self._changed:
             self._taken = len(self._runs)
             self._changed.notify_all()
 
-    def _work_or_wait(self, i):
+    def _work_or_wait(self, i: int) -> None:
         with self._changed:
             if not self._may_take():
                 self._changed.wait_for(lambda: i in self._done)
@@ -229,18 +243,18 @@ class _SharedWork:
             taken = self._take()
         self._compute(taken)
 
-    def _left(self):
+    def _left(self) -> bool:
         return self._taken < len(self._runs)
 
-    def _may_take(self):
+    def _may_take(self) -> bool:
         return self._left() and self._taken < self._read + self._ahead
 
-    def _take(self):
+    def _take(self) -> int:
         self._taken += 1
         return self._taken - 1
 
-    def _compute(self, i):
-        result: concurrent.futures.Future = concurrent.futures.Future()
+    def _compute(self, i: int) -> None:
+        result: concurrent.futures.Future[list[Any]] = concurrent.futures.Future()
         try:
             result.set_result([self._function(item) for item in self._runs[i]])
         except BaseException as error:
@@ -250,7 +264,7 @@ class _SharedWork:
             self._changed.notify_all()
 
 
-def execution_for(n_jobs):
+def execution_for(n_jobs: int | None) -> Serial | Threads:
     """Return Serial for one job, else Threads; None is every core this process may use, -2 all but one."""
     if n_jobs is not None and n_jobs < 0:
         n_jobs = max(1, available_threads() + 1 + n_jobs)
@@ -260,17 +274,17 @@ def execution_for(n_jobs):
 class _OneBlasThread:
     """The limit belongs to the process, so runs side by side share it: the last one out lifts it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
         self._limits: Any = None
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
                 self._limits = threadpool_limits(limits=1)
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
@@ -280,12 +294,12 @@ class _OneBlasThread:
 _ONE_BLAS_THREAD = _OneBlasThread()
 
 
-def one_blas_thread():
+def one_blas_thread() -> _OneBlasThread:
     """Keep BLAS to one thread, so that its sums have one order and our threads have the cores."""
     return _ONE_BLAS_THREAD
 
 
-def available_threads():
+def available_threads() -> int:
     """Count the cores that affinity and the cgroup's quota leave to this process."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
@@ -294,7 +308,7 @@ def available_threads():
     return max(1, min(allowed, _cgroup_cores()))
 
 
-def _cgroup_cores(path="/sys/fs/cgroup/cpu.max"):
+def _cgroup_cores(path: str = "/sys/fs/cgroup/cpu.max") -> int:
     try:
         quota, period = Path(path).read_text().split()
         return math.ceil(int(quota) / int(period))
@@ -302,7 +316,7 @@ def _cgroup_cores(path="/sys/fs/cgroup/cpu.max"):
         return 2**31
 
 
-def concatenate(parts):
+def concatenate(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
     """Join the per-block dictionaries of arrays along the rows."""
     if len(parts) == 1:
         return parts[0]

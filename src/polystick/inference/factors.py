@@ -1,44 +1,83 @@
 """What the variational schedules share: a step, where an ascent stands, its checkpoint and its posterior.
 
-A factor is a dataclass of arrays, numbers and again such dataclasses, where it is made of several laws.
-What all of them ask of a model, besides `dims`:
-
-    initial_factor(shards, key)             -> factor of the parameters
-    expect(factor)                          -> prior: what the local steps of one sweep share
-    initial_row_factors(prior, shard)       -> row factors (a named tuple of arrays, rows first)
-    update_rows(prior, shard, rows, key)    -> (row factors, expected statistics)     local step
-    update_factor(factor, statistics)       -> factor                                 global step
-    elbo(factor, statistics)                -> the bound at the factor the statistics were made with
-    draw_from_factor(factor, key)           -> parameters
-    describe_parameters(parameters)         -> name -> array, what is recorded; by default their fields
-    draw_described_rows(prior, shard, rows) -> name -> array (draw, rows, ...), from the row factors
-
-Where rows are sequences a shard has `steps`, the ids of their steps, besides `rows`: steps are then what is
-described, and what a gain is shared by.
+`protocols.VariationalModel` is what all of them ask of a model.
 """
 
 import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from polystick.inference.checkpoint import fingerprint, open_checkpoint
+from polystick.inference.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from polystick.inference.description import described
 from polystick.inference.execution import concatenate
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
-from polystick.inference.progress import Monitor
+from polystick.inference.progress import Monitor, Show
+from polystick.inference.protocols import (
+    Array,
+    BatchModel,
+    Execution,
+    F,
+    Held,
+    L,
+    P,
+    R,
+    S,
+    Shard,
+    T,
+    VariationalModel,
+)
 from polystick.inference.recorder import Recorder, posterior_groups, thinned_axes
 from polystick.keys import Key
 
 FEWEST_DRAWS, MOST_DRAWS = 32, 1000
 
 
-class Ascent:
+class Drawn(Protocol):
+    """Settings of how many draws of the factor there shall be."""
+
+    @property
+    def n_draws(self) -> int | None: ...
+
+    @property
+    def max_bytes(self) -> int: ...
+
+
+Settings = TypeVar("Settings", bound=Drawn)
+
+
+class Drawable(Protocol):
+    """A run or a stream, as its posterior sees it."""
+
+    seed: int
+    elbo: list[float]
+
+    @property
+    def settings(self) -> Drawn: ...
+
+    @property
+    def model(self) -> VariationalModel[Any, Any, Any, Any, Any, Any]: ...
+
+    @property
+    def factor(self) -> Any: ...
+
+
+class Ascent(Generic[S, P, L, R, T, F, Settings]):
     """Where a run stands: the factor of the parameters, those of the rows, and the bound so far."""
 
     inference = ""
 
-    def __init__(self, settings, model, shards, seed, execution):
+    def __init__(
+        self,
+        settings: Settings,
+        model: VariationalModel[S, P, L, R, T, F],
+        shards: Sequence[S],
+        seed: int,
+        execution: Execution,
+    ) -> None:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.elbo: list[float] = []
         self.n_rows = sum(len(shard.rows) for shard in shards)
@@ -46,7 +85,7 @@ class Ascent:
         self.factor = model.initial_factor(shards, Key(seed))
         self.held = hold_rows(model, self.factor, shards, execution)
 
-    def identity(self, shards):
+    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
         return {
             "model": fingerprint(self.model),
@@ -55,35 +94,42 @@ class Ascent:
             "inference": self.inference.replace("_", " "),
         }
 
-    def kept(self):
+    def kept(self) -> str | None:
         """Say what an interruption leaves, or None."""
         return f"the factors of {self.sweep} sweeps are kept" if self.sweep else None
 
-    def save(self, saver):
+    def save(self, saver: Checkpoint) -> None:
         rows = {f"rows.{name}": value for name, value in self.held.gather()[0].items()}
         state = {**flattened(self.factor), **rows, "elbo": np.array(self.elbo)}
         saver.save(self.sweep, state, {})
 
-    def restore(self, saver):
+    def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, _ = saver.load()
         self.elbo = list(state["elbo"])
         self.factor = rebuilt(self.factor, state)
         names = type(self.held.states[0][0])._fields
         self.held.scatter([{name: state[f"rows.{name}"] for name in names}])
 
-    def attrs(self):
+    def attrs(self) -> dict[str, object]:
         """Return what the posterior says of the run."""
         return {"elbo": self.elbo[-1]}
 
-    def posterior(self, coords):
-        attrs = {"inference": self.inference, "n_sweeps": self.sweep, "seed": str(self.seed)}
-        attrs |= self.attrs()
-        return build_posterior(self, attrs, coords, self._row_moments())
+    def advance(self) -> None:
+        """Make one step."""
+        raise NotImplementedError
 
-    def _row_moments(self):
+    def finished(self) -> bool:
+        """Tell whether it was the last."""
+        raise NotImplementedError
+
+    def posterior(self, coords: Mapping[str, Any] | None) -> Posterior:
+        attrs = {"inference": self.inference, "n_sweeps": self.sweep, "seed": str(self.seed)}
+        return build_posterior(self, {**attrs, **self.attrs()}, coords, self._row_moments())
+
+    def _row_moments(self) -> dict[str, Array]:
         prior = self.model.expect(self.factor)
 
-        def moments(shard, rows):
+        def moments(shard: S, rows: R) -> dict[str, Array]:
             drawn = self.model.draw_described_rows(prior, shard, rows)
             return {
                 f"{name}_{what}": function(values, axis=0)
@@ -96,12 +142,15 @@ class Ascent:
         return {name: value[order] for name, value in found.items()}
 
 
-def units_of(shard):
+def units_of(shard: Shard) -> Array:
     """Return the ids of the rows of a shard, or of their steps where they are sequences."""
-    return getattr(shard, "steps", shard.rows)
+    units: Array = getattr(shard, "steps", shard.rows)
+    return units
 
 
-def hold_rows(model, factor, shards, execution):
+def hold_rows(
+    model: VariationalModel[S, P, L, R, T, F], factor: F, shards: Sequence[S], execution: Execution
+) -> Held:
     """Return the blocks with the factors that their rows start from."""
     held, prior = execution.hold(shards), model.expect(factor)
     started = execution.map(lambda shard: model.initial_row_factors(prior, shard), shards)
@@ -109,7 +158,15 @@ def hold_rows(model, factor, shards, execution):
     return held
 
 
-def take_step(model, factor, held, key, blocks=None, scale=None, rate=None):
+def take_step(
+    model: VariationalModel[S, P, L, R, T, F],
+    factor: F,
+    held: Held,
+    key: Key,
+    blocks: Sequence[int] | None = None,
+    scale: float | None = None,
+    rate: float | None = None,
+) -> tuple[F, float]:
     """Update the rows of the blocks, then the factor; return it and the bound before.
 
     blocks : numbers of the blocks; None: all
@@ -118,7 +175,7 @@ def take_step(model, factor, held, key, blocks=None, scale=None, rate=None):
     """
     (statistics,) = held.step(model.update_rows, [model.expect(factor)], [key], blocks)
     if scale is not None:
-        statistics = model.scale(statistics, scale)
+        statistics = cast(BatchModel[S, P, L, R, T, F], model).scale(statistics, scale)
     bound = float(model.elbo(factor, statistics))
     if not np.isfinite(bound):
         raise FloatingPointError(
@@ -126,7 +183,9 @@ def take_step(model, factor, held, key, blocks=None, scale=None, rate=None):
         )
     try:
         new = model.update_factor(factor, statistics)
-        return (new if rate is None else model.blend(factor, new, rate)), bound
+        if rate is not None:
+            new = cast(BatchModel[S, P, L, R, T, F], model).blend(factor, new, rate)
+        return new, bound
     except (ValueError, np.linalg.LinAlgError) as error:
         raise FloatingPointError(
             f"the factor of the parameters broke down in sweep {key.sweep} ({error}); "
@@ -134,7 +193,14 @@ def take_step(model, factor, held, key, blocks=None, scale=None, rate=None):
         ) from error
 
 
-def ascend(run, total, progress, checkpoint, resume, every):
+def ascend(
+    run: Ascent[S, P, L, R, T, F, Settings],
+    total: int,
+    progress: Show,
+    checkpoint: str | Path | None,
+    resume: bool,
+    every: float,
+) -> bool:
     """Advance a run until it has finished; tell whether it did, or was interrupted."""
     saver = open_checkpoint(run, checkpoint, resume, every)
     with (
@@ -151,17 +217,22 @@ def ascend(run, total, progress, checkpoint, resume, every):
     return not interruption.requested
 
 
-def build_posterior(run, attrs, coords=None, row_moments=None):
+def build_posterior(
+    run: Drawable,
+    attrs: Mapping[str, object],
+    coords: Mapping[str, Any] | None = None,
+    row_moments: Mapping[str, Array] | None = None,
+) -> Posterior:
     """Return a `Posterior` of draws from the factor of a run or a stream."""
     recorder = _draw(run)
     groups = posterior_groups(recorder, row_moments or {})
     groups["optimisation"] = {"elbo": np.array(run.elbo)}
-    coords = {**(coords or {}), **thinned_axes(recorder)}
-    return Posterior.build(groups, run.model.dims, coords, attrs, run.factor)
+    named = {**(coords or {}), **thinned_axes(recorder)}
+    return Posterior.build(groups, run.model.dims, named, attrs, run.factor)
 
 
-def _draw(run):
-    def draw(i):
+def _draw(run: Drawable) -> Recorder:
+    def draw(i: int) -> dict[str, Array]:
         parameters = run.model.draw_from_factor(run.factor, Key(run.seed, i))
         return {name: value[None] for name, value in described(run.model, parameters).items()}
 
@@ -174,14 +245,14 @@ def _draw(run):
     return recorder
 
 
-def _draws_that_fit(values, max_bytes):
+def _draws_that_fit(values: Mapping[str, Array], max_bytes: int) -> int:
     each = sum(value.nbytes for value in values.values())
     return min(MOST_DRAWS, max(FEWEST_DRAWS, max_bytes // 4 // each))
 
 
-def flattened(factor, prefix="factor"):
+def flattened(factor: Any, prefix: str = "factor") -> dict[str, Array]:
     """Return dotted name -> array for all that a factor is made of."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     for field in dataclasses.fields(factor):
         name, value = f"{prefix}.{field.name}", getattr(factor, field.name)
         if dataclasses.is_dataclass(value):
@@ -191,11 +262,11 @@ def flattened(factor, prefix="factor"):
     return arrays
 
 
-def rebuilt(like, arrays, prefix="factor"):
+def rebuilt(like: F, arrays: Mapping[str, Array], prefix: str = "factor") -> F:
     """Undo `flattened`, for a factor made like this one."""
     parts = {}
-    for field in dataclasses.fields(like):
+    for field in dataclasses.fields(cast(Any, like)):
         name, value = f"{prefix}.{field.name}", getattr(like, field.name)
         nested = dataclasses.is_dataclass(value)
         parts[field.name] = rebuilt(value, arrays, name) if nested else arrays[name][()]
-    return dataclasses.replace(like, **parts)
+    return cast(F, dataclasses.replace(cast(Any, like), **parts))

@@ -1,44 +1,23 @@
 """Gibbs sampling: repeat a model's local and global steps and keep what they draw.
 
 All chains go in lock step, so that small data still fill the threads, and an interrupted run has as many
-draws in each chain. What the schedule asks of a model:
-
-    parameter_type                      -> the class of the parameters
-    initial_parameters(shards, key)     -> parameters (a named tuple of arrays)
-    prepare(parameters)                 -> prior: what the local steps of one sweep share
-    initial_rows(prior, shard, key)     -> rows (a named tuple of arrays, rows first)
-    draw_rows(prior, shard, rows, key)  -> (rows, statistics)            local step
-    draw_parameters(parameters, statistics, key, ordered_map) -> parameters      global step
-    log_likelihood(statistics)          -> number
-    describe_rows(shard, rows)          -> name -> array (rows, ...)
-    dims                                -> name -> words for the axes
-
-and, if it wants to:
-
-    describe_parameters(parameters)     -> name -> array, what is recorded of them
-    move_together(parameters, shards, list of rows, key, ordered_map) -> (parameters, list of rows)
-                                           before a sweep: moves that need all rows of a chain at once
-    settle(parameters, statistics, key, n_burn, ordered_map) -> parameters       global step, while
-                                           sweep key.sweep of n_burn is one to forget
-    agree(list of parameters, key)      -> the same with common labels, after the last of those
-    has_labels                          -> whether rows speak of things whose labels a chain gives, such as
-                                           topics: running moments are then of the likeliest chain
-
-and what `convergence` lists. A shard is a block of rows; its `rows` are their ids, which key their random
-streams. `ordered_map` maps a function over the threads, with results in order.
+draws in each chain. `protocols.GibbsModel` is what the schedule asks of a model.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from polystick.inference.checkpoint import fingerprint, open_checkpoint
+from polystick.inference.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from polystick.inference.convergence import (
     MIN_ESS,
     NOTHING,
     RHAT_LIMIT,
+    Worst,
     look_for_worst,
     rows_agree,
     worst_of,
@@ -47,7 +26,19 @@ from polystick.inference.description import described
 from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.posterior import Posterior
-from polystick.inference.progress import Monitor
+from polystick.inference.progress import Monitor, Show
+from polystick.inference.protocols import (
+    Array,
+    Execution,
+    Extras,
+    GibbsModel,
+    L,
+    P,
+    R,
+    S,
+    T,
+    check_model,
+)
 from polystick.inference.recorder import (
     WATCHED,
     Recorder,
@@ -102,7 +93,7 @@ class Gibbs:
 
     needs_whole_counts: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("n_draws", "thin", "n_chains", "max_bytes"):
             check_integer(name, getattr(self, name), at_least=1)
         check_integer("n_burn", self.n_burn, at_least=0)
@@ -120,30 +111,42 @@ class Gibbs:
             )
 
     @property
-    def most_draws(self):
+    def most_draws(self) -> int:
         """Draws that each chain has at the most."""
         if self.min_ess is None:
             return self.n_draws
         return _MOST * self.n_draws if self.max_draws is None else self.max_draws
 
-    def is_look(self, n_draws):
+    def is_look(self, n_draws: int) -> bool:
         """Tell whether so many draws of each chain are looked at: a rule that no clock or thread changes."""
         look = min(self.n_draws, self.most_draws)
         while look < min(n_draws, self.most_draws):
             look = min(max(look + 1, int(_GROWTH * look)), self.most_draws)
         return look == n_draws
 
-    def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
-            resume=False, every=60.0, coords=None):  # fmt: skip
+    def run(
+        self,
+        model: GibbsModel[S, P, L, R, T],
+        shards: Sequence[S],
+        *,
+        seed: int,
+        execution: Execution | None = None,
+        progress: Show = False,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        every: float = 60.0,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Posterior:
         """Run the chains and return a `Posterior`."""
+        check_model(model, "Gibbs")
         total = self.n_burn + self.most_draws * self.thin
-        with execution or Serial() as execution, one_blas_thread():
-            run = _Run(self, model, shards, seed, execution)
+        with execution or Serial() as mapping, one_blas_thread():
+            run = _Run(self, model, shards, seed, mapping)
             saver = open_checkpoint(run, checkpoint, resume, every)
             with Monitor(progress, total, run.sweep) as monitor, Interruption() as interruption:
                 while not (run.finished() or interruption.requested):
                     run.advance()
-                    monitor.update(run.sweep, np.mean(run.log_likelihood), run.progress())
+                    monitor.update(run.sweep, float(np.mean(run.log_likelihood)), run.progress())
                     if saver and (saver.due() or run.finished()):
                         run.save(saver)
             if interruption.requested:
@@ -155,10 +158,23 @@ class Gibbs:
         return posterior
 
 
-class _Run:
+class _Nothing(tuple[()]):
+    """Statistics of a step that has none."""
+
+    __slots__ = ()
+
+
+class _Run(Generic[S, P, L, R, T]):
     """Where the chains stand."""
 
-    def __init__(self, settings, model, shards, seed, execution):
+    def __init__(
+        self,
+        settings: Gibbs,
+        model: GibbsModel[S, P, L, R, T],
+        shards: Sequence[S],
+        seed: int,
+        execution: Execution,
+    ) -> None:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.held = execution.hold(shards, settings.n_chains)
         self.ordered_map = execution.map
@@ -166,14 +182,14 @@ class _Run:
         self.rows = RowRecorder(len(shards))
         self.watching = Watching(model, shards)
         self.seen = (0, NOTHING, NOTHING)  # draws at the last look, the worst R-hat and ESS then
-        self.parameters = list(
+        self.parameters: list[P] = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
         )
         self.held.step(self._initial_rows, self._priors(), self._keys())
         self.log_likelihood = np.zeros(settings.n_chains)
         self._check_names()
 
-    def advance(self):
+    def advance(self) -> None:
         """Make one sweep of every chain, and keep it if it is due."""
         self.sweep += 1
         keys = self._keys()
@@ -182,13 +198,13 @@ class _Run:
         statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
         self._draw_parameters(statistics, keys)
         if self.sweep == self.settings.n_burn and hasattr(self.model, "agree"):
-            self.parameters = self.model.agree(self.parameters, keys[0])
+            self.parameters = self.extras.agree(self.parameters, keys[0])
         self.log_likelihood = np.array([self.model.log_likelihood(s) for s in statistics])
         kept = self.sweep - self.settings.n_burn
         if kept > 0 and kept % self.settings.thin == 0:
             self._record()
 
-    def finished(self):
+    def finished(self) -> bool:
         """Tell whether there are draws enough, by their number or by what they are worth."""
         n, settings = self.recorder.n_added, self.settings
         if n >= settings.most_draws:
@@ -199,9 +215,10 @@ class _Run:
             self.seen = (n, *self._look())
         _, rhat, ess = self.seen
         bad = rhat.value > self.rhat_limit or ess.value < settings.min_ess
-        return not bad and rows_agree(self._row_rhats(), settings, self.rhat_limit)
+        given = settings.n_chains, self.rhat_limit, settings.min_ess
+        return not bad and rows_agree(self._row_rhats(), *given)
 
-    def progress(self):
+    def progress(self) -> str | None:
         """Say how far a run is that ends when it is done."""
         n, rhat, ess = self.seen
         if not n:
@@ -211,17 +228,17 @@ class _Run:
         )
 
     @property
-    def rhat_limit(self):
-        return getattr(self.model, "rhat_limit", RHAT_LIMIT)
+    def rhat_limit(self) -> float:
+        return float(getattr(self.model, "rhat_limit", RHAT_LIMIT))
 
-    def _look(self):
+    def _look(self) -> tuple[Worst, Worst]:
         names, draws = getattr(self.model, "identified", None), self.recorder.draws()
         known = {n for n in draws if n.startswith(WATCHED) or n == "log_likelihood"}
         known |= {n for n in draws if names is None or n in names}
         found, _ = look_for_worst({name: draws[name] for name in draws if name in known})
         return worst_of(found, lambda name, entry: name.removeprefix(WATCHED))
 
-    def _row_rhats(self):
+    def _row_rhats(self) -> dict[str, Array]:
         names = getattr(self.model, "identified", None)
         return {
             f"{name}_rhat": running.rhat()
@@ -229,7 +246,7 @@ class _Run:
             if names is None or name in names
         }
 
-    def identity(self, shards):
+    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
         return {
             "model": fingerprint(self.model),
@@ -242,12 +259,12 @@ class _Run:
             "keep": list(self.settings.keep),
         }
 
-    def kept(self):
+    def kept(self) -> str | None:
         """Say what an interruption leaves, or None."""
         n = self.recorder.n_added
         return f"the {n} draws of each chain are kept" if n else None
 
-    def save(self, saver):
+    def save(self, saver: Checkpoint) -> None:
         state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
         for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
             for name, value in parameters._asdict().items():
@@ -257,11 +274,12 @@ class _Run:
         if saver.save(self.sweep, state, self.recorder.unsaved()):
             self.recorder.mark_saved()
 
-    def restore(self, saver):
+    def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, chunks = saver.load()
         self.recorder.restore(state, chunks)
         self.rows.restore(state)
-        kind, row_kind = self.model.parameter_type, type(self.held.states[0][0])
+        kind: Any = self.model.parameter_type
+        row_kind = type(self.held.states[0][0])
         names = [f"chain{chain}" for chain in range(self.settings.n_chains)]
         self.parameters = [
             kind(*(state[f"{chain}.parameters.{name}"] for name in kind._fields)) for chain in names
@@ -270,7 +288,7 @@ class _Run:
             [{name: state[f"{chain}.rows.{name}"] for name in row_kind._fields} for chain in names]
         )
 
-    def posterior(self, coords):
+    def posterior(self, coords: Mapping[str, Any] | None) -> Posterior:
         draws = self.recorder.draws()
         likeliest = None
         if getattr(self.model, "has_labels", False) and "log_likelihood" in draws:
@@ -280,11 +298,11 @@ class _Run:
         groups["sample_stats"] = {"total_log_likelihood": draws["log_likelihood"]}
         if "watched" in groups:
             groups["watched"] = self.watching.described(groups["watched"])
-        coords = {**(coords or {}), **thinned_axes(self.recorder)}
-        coords |= self.watching.coords(coords)
-        return Posterior.build(groups, self.model.dims, coords, self._attrs())
+        named = {**(coords or {}), **thinned_axes(self.recorder)}
+        named |= self.watching.coords(named)
+        return Posterior.build(groups, self.model.dims, named, self._attrs())
 
-    def _attrs(self):
+    def _attrs(self) -> dict[str, object]:
         names = getattr(self.model, "identified", None)
         return {
             "inference": "gibbs",
@@ -297,29 +315,34 @@ class _Run:
             "finished": int(self.finished()),
         }
 
-    def _keys(self):
+    @property
+    def extras(self) -> Extras[S, P, R, T, Any]:
+        """The model, for what it was found to have besides."""
+        return cast(Extras[S, P, R, T, Any], self.model)
+
+    def _keys(self) -> list[Key]:
         return [Key(self.seed, self.sweep).chain(c) for c in range(self.settings.n_chains)]
 
-    def _priors(self):
+    def _priors(self) -> list[L]:
         return [self.model.prepare(parameters) for parameters in self.parameters]
 
-    def _initial_rows(self, prior, shard, _, key):
+    def _initial_rows(self, prior: L, shard: S, _: None, key: Key) -> tuple[R, _Nothing]:
         return self.model.initial_rows(prior, shard, key), _Nothing()
 
-    def _check_names(self):
+    def _check_names(self) -> None:
         known = self.model.describe_rows(self.held.shards[0], self.held.states[0][0])
-        unknown = sorted({*self.settings.keep} - ({*known} - {*self.model.parameter_type._fields}))
+        unknown = sorted({*self.settings.keep} - ({*known} - {*self.parameters[0]._fields}))
         if unknown:
             raise ValueError(
                 f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
             )
 
-    def _move_together(self, keys):
+    def _move_together(self, keys: Sequence[Key]) -> None:
         """Move each chain, the chains side by side; they may map over the threads in turn."""
 
-        def move(chain):
-            rows = self.held.states[chain]
-            return self.model.move_together(
+        def move(chain: int) -> tuple[P, list[R]]:
+            rows: list[R] = self.held.states[chain]
+            return self.extras.move_together(
                 self.parameters[chain], self.held.shards, rows, keys[chain], self.ordered_map
             )
 
@@ -327,10 +350,10 @@ class _Run:
         self.parameters = [parameters for parameters, _ in moved]
         self.held.states = [rows for _, rows in moved]
 
-    def _draw_parameters(self, statistics, keys):
+    def _draw_parameters(self, statistics: Sequence[T], keys: Sequence[Key]) -> None:
         """Make the global step of each chain, side by side as in `_move_together`."""
 
-        def draw(chain):
+        def draw(chain: int) -> P:
             where = f"in sweep {self.sweep} of chain {chain}"
             try:
                 parameters = self._global_step(
@@ -350,16 +373,16 @@ class _Run:
 
         self.parameters = list(self.ordered_map(draw, range(len(keys))))
 
-    def _global_step(self, parameters, statistics, key):
+    def _global_step(self, parameters: P, statistics: T, key: Key) -> P:
         if self.sweep <= self.settings.n_burn and hasattr(self.model, "settle"):
             n_burn = self.settings.n_burn
-            return self.model.settle(parameters, statistics, key, n_burn, self.ordered_map)
+            return self.extras.settle(parameters, statistics, key, n_burn, self.ordered_map)
         return self.model.draw_parameters(parameters, statistics, key, self.ordered_map)
 
-    def _record(self):
+    def _record(self) -> None:
         chains = [described(self.model, parameters) for parameters in self.parameters]
         values = {name: np.stack([c[name] for c in chains]) for name in chains[0]}
-        kept, taken = [], []
+        kept, taken = list[list[dict[str, Array]]](), list[list[dict[str, Array]]]()
         for block, over_chains in enumerate(self.held.look(self._look_at_rows)):
             self.rows.add(block, [said for said, _ in over_chains])
             kept.append([{n: said[n] for n in self.settings.keep} for said, _ in over_chains])
@@ -370,12 +393,6 @@ class _Run:
         values |= self.watching.told(self.parameters, chains, taken)
         self.recorder.add({**values, "log_likelihood": self.log_likelihood})
 
-    def _look_at_rows(self, shard, rows):
+    def _look_at_rows(self, shard: S, rows: R) -> tuple[Mapping[str, Array], dict[str, Array]]:
         said = self.model.describe_rows(shard, rows)
         return said, self.watching.take(shard, rows, said)
-
-
-class _Nothing(tuple):
-    """Statistics of a step that has none."""
-
-    __slots__ = ()

@@ -1,18 +1,31 @@
 """Mean field: coordinate ascent on a bound, by closed-form updates.
 
-`factors` says what is asked of a model. Each step raises the bound or leaves it; both are deterministic.
-A model may also have
-
-    diagnose(factor) -> str | None      what is wrong with where the ascent ended, to warn with
+Each step raises the bound or leaves it; both are deterministic. `protocols.VariationalModel` is what is asked
+of a model.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from sklearn.exceptions import ConvergenceWarning
 
 from polystick.inference.execution import Serial, one_blas_thread
 from polystick.inference.factors import Ascent, ascend, take_step
+from polystick.inference.posterior import Posterior
+from polystick.inference.progress import Show
+from polystick.inference.protocols import (
+    Execution,
+    F,
+    L,
+    P,
+    R,
+    S,
+    T,
+    VariationalModel,
+    check_model,
+)
 from polystick.keys import Key
 from polystick.validation import check_integer, check_positive, warn_user
 
@@ -41,46 +54,58 @@ class MeanField:
 
     needs_whole_counts: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_positive("tolerance", self.tolerance)
         for name in ("max_sweeps", "max_bytes"):
             check_integer(name, getattr(self, name), at_least=1)
         if self.n_draws is not None:
             check_integer("n_draws", self.n_draws, at_least=1)
 
-    def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
-            resume=False, every=60.0, coords=None):  # fmt: skip
+    def run(
+        self,
+        model: VariationalModel[S, P, L, R, T, F],
+        shards: Sequence[S],
+        *,
+        seed: int,
+        execution: Execution | None = None,
+        progress: Show = False,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        every: float = 60.0,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Posterior:
         """Climb to a maximum of the bound and return a `Posterior`."""
-        with execution or Serial() as execution, one_blas_thread():
-            run = _Run(self, model, shards, seed, execution)
+        check_model(model, "MeanField")
+        with execution or Serial() as mapping, one_blas_thread():
+            run = _Run(self, model, shards, seed, mapping)
             ended = ascend(run, self.max_sweeps, progress, checkpoint, resume, every)
             if ended:
                 _warn_of_its_end(run)
             return run.posterior(coords)
 
 
-class _Run(Ascent):
+class _Run(Ascent[S, P, L, R, T, F, MeanField]):
     inference = "mean_field"
 
-    def advance(self):
+    def advance(self) -> None:
         self.sweep += 1
         key = Key(self.seed, self.sweep)
         self.factor, bound = take_step(self.model, self.factor, self.held, key)
         self.elbo.append(bound)
 
-    def converged(self):
+    def converged(self) -> bool:
         if len(self.elbo) < 2:
             return False
         return self.elbo[-1] - self.elbo[-2] < self.settings.tolerance * self.n_units
 
-    def finished(self):
+    def finished(self) -> bool:
         return self.converged() or self.sweep >= self.settings.max_sweeps
 
-    def attrs(self):
+    def attrs(self) -> dict[str, object]:
         return {**super().attrs(), "converged": int(self.converged())}
 
 
-def _warn_of_its_end(run):
+def _warn_of_its_end(run: _Run[S, P, L, R, T, F]) -> None:
     if not run.converged():
         warn_user(
             f"mean field did not converge after {run.sweep} sweeps; raise max_sweeps or tolerance",

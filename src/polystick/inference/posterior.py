@@ -10,11 +10,21 @@ import functools
 import importlib.util
 import os
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from polystick.inference.convergence import MIN_ESS, diagnosed_groups, look_at, verdict_on
+from polystick.inference.convergence import (
+    MIN_ESS,
+    Verdict,
+    diagnosed_groups,
+    look_at,
+    verdict_on,
+)
+from polystick.inference.diagnostics import Diagnosed
+from polystick.inference.protocols import Array
 
 FORMAT = 2
 _READABLE = (1, 2)
@@ -23,12 +33,19 @@ _READABLE = (1, 2)
 class Posterior:
     """Draws, their diagnostics and their file."""
 
-    def __init__(self, tree, factor=None):
+    def __init__(self, tree: Any, factor: Any = None) -> None:
         self.tree = tree
         self.factor = factor  # of the parameters, where the fit is variational
 
     @classmethod
-    def build(cls, groups, dims=None, coords=None, attrs=None, factor=None):
+    def build(
+        cls,
+        groups: Mapping[str, Mapping[str, Array]],
+        dims: Mapping[str, tuple[str, ...]] | None = None,
+        coords: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, object] | None = None,
+        factor: Any = None,
+    ) -> Self:
         """Make the tree from group -> variable -> array, with words for the axes."""
         import xarray as xr
 
@@ -46,28 +63,28 @@ class Posterior:
         tree.attrs.update({"polystick_format": FORMAT, **(attrs or {})})
         return cls(tree, factor)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<Posterior, {self.tree.attrs.get('inference')}: draws of {', '.join(self.names())}>"
         )
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Array:
         """Return the draws of a variable as an array (chain, draw, ...)."""
         for group in ("posterior", "thinned"):
             if group in self.tree.children and name in self.tree[group].data_vars:
-                return self.tree[group][name].values
+                return np.asarray(self.tree[group][name].values)
         raise KeyError(f"{name!r} was not recorded; there are {', '.join(self.names())}")
 
-    def names(self):
+    def names(self) -> list[str]:
         """Return the names of the variables with draws."""
         groups = [g for g in ("posterior", "thinned") if g in self.tree.children]
         return [str(name) for group in groups for name in self.tree[group].data_vars]
 
-    def flat(self, name):
+    def flat(self, name: str) -> Array:
         """Return the draws of a variable with chain and draw in one axis."""
         return _joined(self[name])
 
-    def together(self, names, chain=None):
+    def together(self, names: Sequence[str], chain: int | None = None) -> list[Array]:
         """Return the variables at the draws that all of them have, chain and draw in one axis.
 
         chain : the number of a chain, or None for all of them
@@ -78,38 +95,41 @@ class Posterior:
         chosen = slice(None) if chain is None else slice(chain, chain + 1)
         return [_joined(array[chosen]) for array in taken]
 
-    def spread(self, names, n_draws, chain=None):
+    def spread(
+        self, names: Sequence[str], n_draws: int, chain: int | None = None
+    ) -> list[tuple[Array, ...]]:
         """Return about n_draws tuples of the variables, evenly spaced over chains and time."""
         arrays = self.together(names, chain)
         n_kept = len(arrays[0])
         picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
         return [tuple(array[i] for array in arrays) for i in picked]
 
-    def even_draws(self, names, n_draws):
+    def even_draws(self, names: Sequence[str], n_draws: int | None) -> Array:
         """Return the numbers of draws that all of the variables have: evenly spaced, the same in each chain.
 
         n_draws : how many in all chains together, at most; None is all of them
         """
-        common = functools.reduce(np.intersect1d, map(self._kept_draws, names))
+        common: Array = functools.reduce(np.intersect1d, map(self._kept_draws, names))
         if n_draws is None:
             return common
         wanted = min(len(common), max(1, n_draws // self[names[0]].shape[0]))
-        return common[np.unique(np.linspace(0, len(common) - 1, wanted).round().astype(int))]
+        picked = np.linspace(0, len(common) - 1, wanted).round().astype(int)
+        return np.asarray(common[np.unique(picked)])
 
-    def states(self, names, draws):
+    def states(self, names: Sequence[str], draws: Array) -> list[dict[str, Array]]:
         """Return name -> array at these draws, a list of them: chain after chain."""
         taken = [
             _joined(self[name][:, np.isin(self._kept_draws(name), draws)]).copy() for name in names
         ]
         return [dict(zip(names, values)) for values in zip(*taken)]
 
-    def _kept_draws(self, name):
+    def _kept_draws(self, name: str) -> Array:
         axis = f"draw_of_{name}"
         if "thinned" in self.tree.children and axis in self.tree["thinned"].coords:
-            return self.tree["thinned"][axis].values
+            return np.asarray(self.tree["thinned"][axis].values)
         return np.arange(self[name].shape[1])
 
-    def running(self, name):
+    def running(self, name: str) -> tuple[Array, Array]:
         """Return the running mean and standard deviation of a variable."""
         kept = self.tree["running"].data_vars if "running" in self.tree.children else {}
         if f"{name}_mean" not in kept:
@@ -119,29 +139,29 @@ class Posterior:
             raise KeyError(
                 f"{name!r} has no running moments; there are those of {known or 'nothing'}"
             )
-        return tuple(kept[f"{name}_{what}"].values for what in ("mean", "sd"))
+        return kept[f"{name}_mean"].values, kept[f"{name}_sd"].values
 
     @property
-    def best_chain(self):
+    def best_chain(self) -> int:
         """The chain with the highest log likelihood on average; 0 where draws are from factors."""
         if "sample_stats" not in self.tree.children:
             return 0
         return int(self.log_likelihood.mean(axis=1).argmax())
 
     @property
-    def log_likelihood(self):
+    def log_likelihood(self) -> Array:
         """Log likelihood of the data at each draw, (chain, draw)."""
         if "sample_stats" not in self.tree.children:
             raise KeyError(
                 "a mean-field fit has no log likelihood of draws, but a bound: see summary()"
             )
-        return self.tree["sample_stats"]["total_log_likelihood"].values
+        return np.asarray(self.tree["sample_stats"]["total_log_likelihood"].values)
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """Return what the installed ArviZ works on: InferenceData before 1.0, a DataTree since."""
         return suited_to_arviz(self.tree)
 
-    def save(self, path):
+    def save(self, path: str | Path) -> Path:
         """Write a netCDF file, whole or not at all."""
         _need_files()
         path = Path(path)
@@ -158,7 +178,7 @@ class Posterior:
         return path
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | Path) -> Self:
         """Read a file that `save` wrote."""
         import xarray as xr
 
@@ -182,7 +202,7 @@ class Posterior:
                 )
             return cls(_renewed(tree.load()))
 
-    def summary(self):
+    def summary(self) -> str:
         """Return one line: size of the run, worst R-hat and smallest ESS."""
         attrs = self.tree.attrs
         if attrs["inference"] != "gibbs":
@@ -195,7 +215,7 @@ class Posterior:
         chains, draws = self.log_likelihood.shape
         return f"Gibbs: {chains} chains x {draws} draws; {self.verdict().line()}"
 
-    def diagnostics(self):
+    def diagnostics(self) -> dict[str, Diagnosed]:
         """Return what is worst in each variable: name -> Diagnosed (rhat, ess, tail_ess and where).
 
         Rank-normalised split R-hat, and ESS of bulk and tails, of the parameters that mean the same in each
@@ -203,7 +223,7 @@ class Posterior:
         """
         return look_at({name: v.values for name, v in diagnosed_groups(self.tree).items()})
 
-    def verdict(self, min_ess=None):
+    def verdict(self, min_ess: float | None = None) -> Verdict:
         """Return whether the chains have converged, with the worst R-hat, the smallest ESS and where.
 
         min_ess : effective draws that are wanted; None is what the run was asked for, or 400
@@ -212,14 +232,14 @@ class Posterior:
         return verdict_on(self.tree, wanted)
 
 
-def suited_to_arviz(tree):
+def suited_to_arviz(tree: Any) -> Any:
     """Return a tree as what the installed ArviZ works on."""
     kind = vars(_import_arviz()).get("InferenceData")  # 1.x answers to the name, with a DataTree
     convert = getattr(kind, "from_datatree", None)
     return tree if convert is None else convert(tree)
 
 
-def _renewed(tree):
+def _renewed(tree: Any) -> Any:
     """Bring a tree of format 1, whose total ArviZ takes for that of an observation, to this one."""
     if tree.attrs["polystick_format"] == 1 and "sample_stats" in tree.children:
         stats = tree["sample_stats"].to_dataset()
@@ -228,12 +248,14 @@ def _renewed(tree):
     return tree
 
 
-def _joined(draws):
+def _joined(draws: Array) -> Array:
     """Return draws (chain, draw, ...) with the two axes in one, also where there is nothing else."""
     return draws.reshape(draws.shape[0] * draws.shape[1], *draws.shape[2:])
 
 
-def _axes(group, name, n_axes, dims):
+def _axes(
+    group: str, name: str, n_axes: int, dims: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
     first: tuple[str, ...] = {
         "posterior": ("chain", "draw"),
         "sample_stats": ("chain", "draw"),
@@ -248,12 +270,12 @@ def _axes(group, name, n_axes, dims):
     return (*first, *rest)
 
 
-def _need_files():
+def _need_files() -> None:
     if not all(importlib.util.find_spec(name) for name in ("h5netcdf", "h5py")):
         raise ImportError("files of draws need h5netcdf and h5py: pip install polystick[io]")
 
 
-def _import_arviz():
+def _import_arviz() -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)

@@ -3,7 +3,8 @@
 import sys
 import time
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self, TypeAlias
 
 _PATIENCE = 1.0  # seconds that a run may take without a bar, unless one was asked for
 
@@ -18,6 +19,9 @@ class Progress(NamedTuple):
     reached: str | None = None  # what a run that ends when it is done has reached
 
 
+Show: TypeAlias = bool | Callable[[Progress], object] | None
+
+
 class Monitor:
     """Show a run's sweeps.
 
@@ -25,20 +29,22 @@ class Monitor:
            of a `Progress`
     """
 
-    def __init__(self, show, total, done=0, label="log likelihood"):
+    def __init__(
+        self, show: Show, total: int, done: int = 0, label: str = "log likelihood"
+    ) -> None:
         self._show, self._total, self._label = show, total, label
         self._start = time.perf_counter()
         delay = 0.0 if show is True else _PATIENCE
         self._bar = _bar(total, done, delay) if is_watched(show) else None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, sweep, value, reached=None):
+    def update(self, sweep: int, value: float, reached: str | None = None) -> None:
         if self._bar is not None:
             said = f"{self._label} {value:.6g}" if reached is None else reached
             self._bar.set_postfix_str(said, refresh=False)
@@ -48,20 +54,20 @@ class Monitor:
             self._show(Progress(sweep, self._total, float(value), seconds, reached))
 
 
-def is_watched(show):
+def is_watched(show: Show) -> bool:
     """Tell whether a bar is wanted: None is where a terminal or a notebook shows it to a person."""
     if show is None:
         return _in_notebook() or bool(sys.stderr and sys.stderr.isatty())
     return show is True
 
 
-def _in_notebook():
-    shell = sys.modules.get("IPython")
+def _in_notebook() -> bool:
+    shell: Any = sys.modules.get("IPython")
     shell = shell and shell.get_ipython()
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _bar(total, done, delay):
+def _bar(total: int, done: int, delay: float) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tqdm's hint about ipywidgets; the text bar works without
         from tqdm.auto import tqdm

@@ -1,12 +1,14 @@
 """What is kept of a run: draws while they fit in memory, running moments and thinned draws of the rest."""
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.diagnostics import rhat_of_moments
+from polystick.inference.protocols import Array
 
 WATCHED = "watched."  # what is recorded only to be diagnosed
 
@@ -15,16 +17,16 @@ class Running(NamedTuple):
     """Mean and sum of squared deviations of each chain so far (Welford 1962), (chain, ...)."""
 
     n_added: int
-    mean: np.ndarray
-    squares: np.ndarray
+    mean: Array
+    squares: Array
 
-    def add(self, value):
+    def add(self, value: Array) -> "Running":
         n = self.n_added + 1
         change = value - self.mean
         mean = self.mean + change / n
         return Running(n, mean, self.squares + change * (value - mean))
 
-    def moments(self, chain=None):
+    def moments(self, chain: int | None = None) -> tuple[Array, Array]:
         """Return mean and standard deviation of a chain, or of all of them together."""
         if chain is not None:
             return self.mean[chain], np.sqrt(self.squares[chain] / max(1, self.n_added - 1))
@@ -33,14 +35,14 @@ class Running(NamedTuple):
         n = self.n_added * len(self.mean)
         return mean, np.sqrt((self.squares.sum(axis=0) + between) / max(1, n - 1))
 
-    def rhat(self):
+    def rhat(self) -> Array:
         """Return the R-hat of each entry; NaN for less than two chains of two draws."""
         if len(self.mean) < 2 or self.n_added < 2:
             return np.full(self.mean.shape[1:], np.nan)
         return rhat_of_moments(self.mean, self.squares / (self.n_added - 1), self.n_added)
 
 
-def nothing_yet(value):
+def nothing_yet(value: Array) -> Running:
     """Return the empty moments of values (chain, ...) like this one."""
     zeros = np.zeros_like(value, dtype=np.float64)
     return Running(0, zeros, zeros)
@@ -52,16 +54,16 @@ class Recorder:
     A variable whose draws would need more than `max_bytes` keeps every m-th draw and running moments.
     """
 
-    def __init__(self, n_planned, max_bytes):
+    def __init__(self, n_planned: int, max_bytes: int) -> None:
         self.n_planned = n_planned
         self.max_bytes = max_bytes
         self.strides: dict[str, int] = {}
         self.running: dict[str, Running] = {}
-        self._draws: dict[str, list[np.ndarray]] = {}
+        self._draws: dict[str, list[Array]] = {}
         self._saved: dict[str, int] = {}
         self.n_added = 0
 
-    def add(self, values):
+    def add(self, values: Mapping[str, Array]) -> None:
         """Keep one draw of each variable, given as name -> array (chain, ...)."""
         for name, value in values.items():
             if name not in self.strides:
@@ -73,21 +75,21 @@ class Recorder:
                 self._add_to_running(name, value)
         self.n_added += 1
 
-    def draws(self):
+    def draws(self) -> dict[str, Array]:
         """Return name -> (chain, draw, ...)."""
         return {name: np.stack(parts, axis=1) for name, parts in self._draws.items()}
 
-    def unsaved(self):
+    def unsaved(self) -> dict[str, Array]:
         """Return the draws since `mark_saved`, for a checkpoint."""
         fresh = {name: parts[self._saved.get(name, 0) :] for name, parts in self._draws.items()}
         return {name: np.stack(parts, axis=1) for name, parts in fresh.items() if parts}
 
-    def mark_saved(self):
+    def mark_saved(self) -> None:
         self._saved = {name: len(parts) for name, parts in self._draws.items()}
 
-    def state(self):
+    def state(self) -> dict[str, Array]:
         """Return what `restore` needs besides the draws."""
-        arrays: dict[str, np.ndarray] = {"n_added": np.asarray(self.n_added)}
+        arrays: dict[str, Array] = {"n_added": np.asarray(self.n_added)}
         for name, stride in self.strides.items():
             arrays[f"stride.{name}"] = np.asarray(stride)
         for name, running in self.running.items():
@@ -95,7 +97,7 @@ class Recorder:
                 arrays[f"running.{field}.{name}"] = np.asarray(value)
         return arrays
 
-    def restore(self, arrays, chunks):
+    def restore(self, arrays: Mapping[str, Array], chunks: Sequence[Mapping[str, Array]]) -> None:
         """Undo `state` and `unsaved`."""
         self.n_added = int(arrays["n_added"])
         names = [key.partition(".")[2] for key in arrays if key.startswith("stride.")]
@@ -110,7 +112,7 @@ class Recorder:
         self.mark_saved()
         self._check_plan()
 
-    def _check_plan(self):
+    def _check_plan(self) -> None:
         """Raise if what was kept does not suit what is asked for now."""
         if self.n_added > self.n_planned:
             raise CheckpointError(
@@ -124,31 +126,31 @@ class Recorder:
                     "all of them; raise max_bytes"
                 )
 
-    def _stride(self, name, value):
+    def _stride(self, name: str, value: Array) -> int:
         """Return a power of two, so that draws of different variables can be paired."""
         if value.ndim == 1 or not value.size or name.startswith(WATCHED):  # little, or nothing
             return 1
         planned = self.n_planned * value.nbytes
         return 1 << max(0, math.ceil(math.log2(planned / self.max_bytes)))
 
-    def _add_to_running(self, name, value):
+    def _add_to_running(self, name: str, value: Array) -> None:
         self.running[name] = self.running.get(name, nothing_yet(value)).add(value)
 
 
 class RowRecorder:
     """Running moments of per-row variables, block by block."""
 
-    def __init__(self, n_blocks):
+    def __init__(self, n_blocks: int) -> None:
         self.blocks: list[dict[str, Running]] = [{} for _ in range(n_blocks)]
 
-    def add(self, block, over_chains):
+    def add(self, block: int, over_chains: Sequence[Mapping[str, Array]]) -> None:
         """Add name -> array (rows, ...) of each chain."""
         moments = self.blocks[block]
         for name in over_chains[0]:
             value = np.stack([values[name] for values in over_chains])
             moments[name] = moments.get(name, nothing_yet(value)).add(value)
 
-    def moments(self):
+    def moments(self) -> dict[str, Running]:
         """Return name -> Running over all rows."""
         return {
             name: Running(
@@ -159,8 +161,8 @@ class RowRecorder:
             for name in self.blocks[0]
         }
 
-    def state(self):
-        arrays = {}
+    def state(self) -> dict[str, Array]:
+        arrays: dict[str, Array] = {}
         for name, running in self.moments().items():
             for field, value in running._asdict().items():
                 arrays[f"rows.{field}.{name}"] = np.asarray(value)
@@ -168,7 +170,7 @@ class RowRecorder:
             arrays[f"rows.stops.{name}"] = np.cumsum(lengths)[:-1]
         return arrays
 
-    def restore(self, arrays):
+    def restore(self, arrays: Mapping[str, Array]) -> None:
         names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.n_added.")]
         for name in names:
             n_added, stops = int(arrays[f"rows.n_added.{name}"]), arrays[f"rows.stops.{name}"]
@@ -178,7 +180,7 @@ class RowRecorder:
                 block[name] = Running(n_added, mean, square)
 
 
-def named_moments(running, chain=None):
+def named_moments(running: Mapping[str, Running], chain: int | None = None) -> dict[str, Array]:
     """Return name -> Running as name_mean and name_sd, of a chain or of all of them."""
     found = {name: each.moments(chain) for name, each in running.items()}
     return {
@@ -188,13 +190,15 @@ def named_moments(running, chain=None):
     }
 
 
-def posterior_groups(recorder, row_moments, chain=None):
+def posterior_groups(
+    recorder: Recorder, row_moments: Mapping[str, Array], chain: int | None = None
+) -> dict[str, dict[str, Array]]:
     """Sort what was recorded into the groups of a `Posterior`.
 
     chain : the one that running moments speak of; None: all
     """
     draws, strides = recorder.draws(), recorder.strides
-    groups: dict[str, dict] = {"posterior": {}, "thinned": {}, "watched": {}}
+    groups: dict[str, dict[str, Array]] = {"posterior": {}, "thinned": {}, "watched": {}}
     for name, value in draws.items():
         if name.startswith(WATCHED):
             groups["watched"][name.removeprefix(WATCHED)] = value
@@ -204,7 +208,7 @@ def posterior_groups(recorder, row_moments, chain=None):
     return {name: group for name, group in groups.items() if group}
 
 
-def thinned_axes(recorder):
+def thinned_axes(recorder: Recorder) -> dict[str, Array]:
     """Return the numbers of the draws that were kept of each thinned variable, by axis."""
     return {
         f"draw_of_{name}": stride * np.arange(-(-recorder.n_added // stride))

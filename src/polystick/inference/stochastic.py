@@ -2,23 +2,32 @@
 
 A step maps the rows of one batch, makes their statistics stand for all rows, and goes a part of the way,
 the rate, to the factor that those would give. The rates shrink so that the steps settle. With all rows in
-the batch and rate 1 it is mean field. Besides what `factors` asks of a model:
-
-    scale(statistics, by)       -> statistics of `by` times as many rows like these
-    blend(factor, other, rate)  -> the factor whose natural parameters lie between, `rate` of the way
-
-A stream has each row but once and keeps none, so a model whose rows settle slowly should go round more than
-once inside `update_rows`.
+the batch and rate 1 it is mean field. `protocols.BatchModel` is what is asked of a model.
 """
 
 import numbers
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
 from polystick.inference.execution import Serial, one_blas_thread
 from polystick.inference.factors import Ascent, ascend, build_posterior, hold_rows, take_step
+from polystick.inference.posterior import Posterior
+from polystick.inference.progress import Show
+from polystick.inference.protocols import (
+    BatchModel,
+    Execution,
+    F,
+    L,
+    P,
+    R,
+    S,
+    T,
+    check_model,
+)
 from polystick.keys import Key
 from polystick.validation import check_integer, check_positive
 
@@ -51,7 +60,7 @@ class StochasticVI:
 
     needs_whole_counts: ClassVar[bool] = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("batch_size", "n_passes", "max_bytes"):
             check_integer(name, getattr(self, name), at_least=1)
         if self.n_draws is not None:
@@ -59,44 +68,71 @@ class StochasticVI:
         _check_rate(self.delay, self.forgetting)
 
     @property
-    def rows_per_block(self):
+    def rows_per_block(self) -> int:
         """Rows in the blocks to be cut: a batch is a whole number of them."""
         return -(-self.batch_size // -(-self.batch_size // _LARGEST_BLOCK))
 
-    def rate(self, step):
+    def rate(self, step: int) -> float:
         """Return how far the step goes; the first is 1."""
-        return (step + self.delay) ** -self.forgetting
+        return float((step + self.delay) ** -self.forgetting)
 
-    def run(self, model, shards, *, seed, execution=None, progress=False, checkpoint=None,
-            resume=False, every=60.0, coords=None):  # fmt: skip
+    def run(
+        self,
+        model: BatchModel[S, P, L, R, T, F],
+        shards: Sequence[S],
+        *,
+        seed: int,
+        execution: Execution | None = None,
+        progress: Show = False,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        every: float = 60.0,
+        coords: Mapping[str, Any] | None = None,
+    ) -> Posterior:
         """Go through the rows and return a `Posterior`.
 
         Blocks of `rows_per_block` rows, drawn together, should be alike: shuffle rows before they are cut.
         """
-        with execution or Serial() as execution, one_blas_thread():
-            run = _Run(self, model, shards, seed, execution)
+        check_model(model, "StochasticVI")
+        with execution or Serial() as mapping, one_blas_thread():
+            run = _Run(self, model, shards, seed, mapping)
             ascend(run, run.n_steps, progress, checkpoint, resume, every)
             run.settle_rows()
             return run.posterior(coords)
 
-    def start(self, model, shards, *, seed, corpus_size):
+    def start(
+        self,
+        model: BatchModel[S, P, L, R, T, F],
+        shards: Sequence[S],
+        *,
+        seed: int,
+        corpus_size: int,
+    ) -> "Stream[S, P, L, R, T, F]":
         """Return a `Stream` whose factor starts from a first batch, which it has not absorbed yet."""
+        check_model(model, "StochasticVI")
         check_integer("corpus_size", corpus_size, at_least=1)
         with one_blas_thread():
             factor = model.initial_factor(shards, Key(seed))
         return Stream(self, model, factor, seed, corpus_size)
 
 
-class _Run(Ascent):
+class _Run(Ascent[S, P, L, R, T, F, StochasticVI]):
     inference = "stochastic"
 
-    def __init__(self, settings, model, shards, seed, execution):
+    def __init__(
+        self,
+        settings: StochasticVI,
+        model: BatchModel[S, P, L, R, T, F],
+        shards: Sequence[S],
+        seed: int,
+        execution: Execution,
+    ) -> None:
         super().__init__(settings, model, shards, seed, execution)
         wanted = max(1, round(self.n_rows / settings.batch_size))
         self.n_batches = min(len(shards), wanted)
         self.n_steps = settings.n_passes * self.n_batches
 
-    def advance(self):
+    def advance(self) -> None:
         blocks = self.batch(self.sweep)
         n_rows = sum(len(self.held.shards[i].rows) for i in blocks)
         step = self.sweep + 1
@@ -112,42 +148,49 @@ class _Run(Ascent):
         self.elbo.append(bound)
         self.sweep = step
 
-    def batch(self, n_before):
+    def batch(self, n_before: int) -> list[int]:
         """Return the numbers of the blocks for the step after `n_before` others."""
         number, place = divmod(n_before, self.n_batches)
         order = Key(self.seed, number).generator("order").permutation(len(self.held.shards))
         return sorted(np.array_split(order, self.n_batches)[place].tolist())
 
-    def finished(self):
+    def finished(self) -> bool:
         return self.sweep >= self.n_steps
 
-    def identity(self, shards):
+    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
         names = ("batch_size", "delay", "forgetting")
         return super().identity(shards) | {name: getattr(self.settings, name) for name in names}
 
-    def settle_rows(self):
+    def settle_rows(self) -> None:
         """Bring the rows, some of them a pass old or never seen, to the last factor."""
         prior, key = self.model.expect(self.factor), Key(self.seed, self.sweep + 1)
         (statistics,) = self.held.step(self.model.update_rows, [prior], [key])
         self.bound = float(self.model.elbo(self.factor, statistics))
 
-    def attrs(self):
+    def attrs(self) -> dict[str, object]:
         return {"elbo": self.bound}
 
 
-class Stream:
+class Stream(Generic[S, P, L, R, T, F]):
     """A factor that learns from batches as they come and keeps none of them."""
 
-    def __init__(self, settings, model, factor, seed, corpus_size):
+    def __init__(
+        self,
+        settings: StochasticVI,
+        model: BatchModel[S, P, L, R, T, F],
+        factor: F,
+        seed: int,
+        corpus_size: int,
+    ) -> None:
         self.settings, self.model, self.factor, self.seed = settings, model, factor, seed
         self.corpus_size = corpus_size
         self.elbo: list[float] = []
 
     @property
-    def n_steps(self):
+    def n_steps(self) -> int:
         return len(self.elbo)
 
-    def absorb(self, shards, execution=None):
+    def absorb(self, shards: Sequence[S], execution: Execution | None = None) -> None:
         """Make one step on a batch that stands for the corpus."""
         n_rows, step = sum(len(shard.rows) for shard in shards), self.n_steps + 1
         if n_rows > self.corpus_size:
@@ -155,26 +198,26 @@ class Stream:
                 f"corpus_size must be the number of rows of the whole corpus; got {self.corpus_size}, "
                 f"and a batch of {n_rows} rows"
             )
-        with execution or Serial() as execution, one_blas_thread():
+        with execution or Serial() as mapping, one_blas_thread():
             self.factor, bound = take_step(
                 self.model,
                 self.factor,
-                hold_rows(self.model, self.factor, shards, execution),
+                hold_rows(self.model, self.factor, shards, mapping),
                 Key(self.seed, step),
                 scale=self.corpus_size / n_rows,
                 rate=self.settings.rate(step),
             )
         self.elbo.append(bound)
 
-    def posterior(self, coords=None):
+    def posterior(self, coords: Mapping[str, Any] | None = None) -> Posterior:
         """Return draws from the factor as it stands, with the last batch's estimate of the bound."""
         attrs = {"inference": "stochastic", "n_sweeps": self.n_steps, "seed": str(self.seed)}
-        attrs["elbo"] = self.elbo[-1] if self.elbo else np.nan
+        bound = {"elbo": self.elbo[-1] if self.elbo else np.nan}
         with one_blas_thread():
-            return build_posterior(self, attrs, coords)
+            return build_posterior(self, {**attrs, **bound}, coords)
 
 
-def _check_rate(delay, forgetting):
+def _check_rate(delay: object, forgetting: float) -> None:
     if isinstance(delay, bool) or not isinstance(delay, numbers.Real):
         raise TypeError(f"delay must be a number; got {delay!r}")
     if not 0 <= float(delay) < np.inf:

@@ -1,8 +1,10 @@
 """What is watched of the rows in each draw: a few quantities that users read, chosen by the model."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polystick.inference.execution import concatenate
+from polystick.inference.protocols import Array, Named, Shard, Watch
 from polystick.inference.recorder import WATCHED
 
 __all__ = ["Watching"]
@@ -11,15 +13,20 @@ __all__ = ["Watching"]
 class Watching:
     """The quantities that a model wants to be judged by; none where it has no `watch`."""
 
-    def __init__(self, model, shards):
+    def __init__(self, model: object, shards: Sequence[Shard]) -> None:
         watch = getattr(model, "watch", None)
-        self._watch: Any = None if watch is None else watch(shards)
+        self._watch: Watch | None = None if watch is None else watch(shards)
 
-    def take(self, shard, rows, described):
+    def take(self, shard: Any, rows: Any, described: Mapping[str, Array]) -> dict[str, Array]:
         """Return name -> array of a block of rows."""
         return {} if self._watch is None else self._watch.take(shard, rows, described)
 
-    def told(self, parameters, described, taken):
+    def told(
+        self,
+        parameters: Sequence[Named],
+        described: Sequence[Mapping[str, Array]],
+        taken: Sequence[Sequence[dict[str, Array]]],
+    ) -> dict[str, Array]:
         """Return name -> (chain, c), from the parameters of each chain and what was taken of its blocks."""
         if self._watch is None:
             return {}
@@ -27,18 +34,18 @@ class Watching:
         told = self._watch.tell(parameters, described, joined)
         return {WATCHED + name: value for name, value in told.items()}
 
-    def described(self, draws):
+    def described(self, draws: Mapping[str, Array]) -> dict[str, Array]:
         """Return the draws of the quantities with their lags."""
-        lags = self._watch.lags(draws)
+        lags = {} if self._watch is None else self._watch.lags(draws)
         return {**draws, **{f"{name}_lag": value for name, value in lags.items()}}
 
-    def coords(self, coords):
+    def coords(self, coords: Mapping[str, Any]) -> dict[str, list[str]]:
         """Return labels for each quantity, such as "row 3, category b"."""
         axes = {} if self._watch is None else self._watch.axes
         return {f"cell_of_{name}": _labels(words, coords) for name, words in axes.items()}
 
 
-def _labels(words, coords):
+def _labels(words: Mapping[str, Sequence[int]], coords: Mapping[str, Any]) -> list[str]:
     columns = []
     for word, numbers in words.items():
         names = coords.get(word)

@@ -125,7 +125,9 @@ class CompositionDynamics(MultinomialDynamics):
     def initial_rows(self, prior, shard, key):
         """Start from a draw given what counts alone tell of psi, with sites there."""
         logit = augmentation.empirical_logit(shard.splits)
-        states = self.draw_states(prior, shard, augmentation.site(shard.splits, logit), key)
+        states = self.draw_states(
+            prior, shard, augmentation.site_potential(shard.splits, logit), key
+        )
         return Rows(states, *sites_of.first_sites(shard.lopsided))
 
     def draw_rows(self, prior, shard, rows, key):
