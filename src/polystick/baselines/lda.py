@@ -22,7 +22,7 @@ import numpy as np
 from polystick.alignment import align
 from polystick.kernels import assignments, gammas
 from polystick.models import documents, warm_start, watched
-from polystick.models.word_counts import padded
+from polystick.models.topic_words import padded
 
 
 class Parameters(NamedTuple):

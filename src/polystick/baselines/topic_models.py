@@ -3,7 +3,7 @@
 import numpy as np
 
 from polystick.baselines.lda import DirichletTopics
-from polystick.baselines.logistic_normal import LogisticNormalTopics
+from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
 from polystick.estimators.topic_correlation import TopicCorrelation
 from polystick.estimators.topic_face import TopicEstimator
@@ -114,4 +114,4 @@ class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
         if prior is None:
             prior = NormalInverseWishart.weak(np.zeros(self.n_topics), _VARIANCE)
         prior = check_prior(prior, self.n_topics, per="topic")
-        return LogisticNormalTopics(counts.shape[1], float(self.topic_concentration), prior)
+        return logistic_normal_topics(counts.shape[1], float(self.topic_concentration), prior)

@@ -1,5 +1,7 @@
 """The face of dynamic topics."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -14,9 +16,12 @@ from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.models import folding
-from polystick.models.dynamic_topics import DynamicTopics
-from polystick.models.evolving_topics import EvolvingTopics
-from polystick.models.word_trees import similar_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import Sticks
+from polystick.models.topic_words import DirichletWords
+from polystick.models.tree_words import similar_words
+from polystick.models.walking_shares import WalkingShares
+from polystick.models.walking_words import WalkingWords
 from polystick.validation import all_or_nothing, check_integer, check_level
 
 _DOCUMENTS_AT_ONCE = 64
@@ -113,7 +118,12 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
         check_integer("n_draws", n_draws, at_least=1)
         draws = self.posterior_.spread(("levels", "cov"), n_draws, self.posterior_.best_chain)
         with one_blas_thread():
-            found = [self.model_.slice_shares({"levels": a, "cov": c}) for a, c in draws]
+            found = [
+                self.model_.shares.shares_by_slice(
+                    SimpleNamespace(levels=a, cov=c), self.model_.link
+                )
+                for a, c in draws
+            ]
         columns = pd.RangeIndex(self.n_topics, name="topic")
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
@@ -150,17 +160,17 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
     def _make_model(self, counts, times):
         decomposition = decompose("given", n_categories=self.n_topics)
         mean, variance = decomposition.dirichlet_moments(1.0)
-        shared = (
-            counts.shape[1],
-            float(self.topic_concentration),
-            NormalInverseWishart.weak(mean, variance),
-            decomposition,
+        shares = WalkingShares(
             len(self.slices_),
+            NormalInverseWishart.weak(mean, variance),
             NormalInverseWishart.weak(np.zeros_like(mean), _STEP),
         )
-        if not self.evolving:
-            return DynamicTopics(*shared)
-        return EvolvingTopics(*shared, self._make_tree(counts))
+        concentration = float(self.topic_concentration)
+        if self.evolving:
+            words = WalkingWords(self._make_tree(counts), len(self.slices_), concentration)
+        else:
+            words = DirichletWords(counts.shape[1], concentration)
+        return assemble(words, shares, Sticks(decomposition))
 
     def _make_tree(self, counts):
         if isinstance(self.word_tree, str) and self.word_tree == "similar":

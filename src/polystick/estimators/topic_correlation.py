@@ -41,7 +41,7 @@ class TopicCorrelation(TopicAssociation):
         check_is_fitted(self)
         check_level(level)
         check_integer("n_draws", n_draws, at_least=1)
-        law = self.model_.fold_names[:2]
+        law = self.model_.shares.told
         with one_blas_thread():
             drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
             draws = [dict(zip(law, one)) for one in drawn]

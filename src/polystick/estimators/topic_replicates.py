@@ -186,8 +186,8 @@ class TopicReplicates:
 
     def _prior_rows(self, n, seed, number, slices):
         """Return probabilities of words (n, V)."""
-        given = () if slices is None else (slices,)
-        shares, topics = self.model_.simulate_shares(n, *given, generator(seed, 1, number))
+        given = {} if slices is None else {"slices": slices}
+        shares, topics = self.model_.simulate_shares(n, generator(seed, 1, number), **given)
         words = self._word_probabilities(shares, topics, slices)
         return words / words.sum(axis=1, keepdims=True)
 

@@ -10,8 +10,10 @@ from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
-from polystick.models.topics import CorrelatedTopics
-from polystick.models.word_trees import CorrelatedWords, similar_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.topic_words import DirichletWords
+from polystick.models.tree_words import TreeWords, similar_words
 from polystick.validation import (
     all_or_nothing,
     check_integer,
@@ -146,10 +148,12 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
         if prior is None:
             prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
         prior = check_prior(prior, self.n_topics - 1)
-        shared = (counts.shape[1], float(self.topic_concentration), prior, decomposition)
+        concentration = float(self.topic_concentration)
         if self.word_tree is None:
-            return CorrelatedTopics(*shared)
-        return CorrelatedWords(*shared, self._make_tree(counts))
+            words = DirichletWords(counts.shape[1], concentration)
+        else:
+            words = TreeWords(self._make_tree(counts), concentration)
+        return assemble(words, NormalShares(prior), Sticks(decomposition))
 
     def _make_tree(self, counts):
         if not (self.inference is None or isinstance(self.inference, Gibbs)):

@@ -16,7 +16,7 @@ from scipy.special import digamma
 
 from polystick.kernels import collapsed
 from polystick.keys import Key
-from polystick.models.word_counts import padded
+from polystick.models.topic_words import padded
 
 N_SWEEPS = 60
 MAX_TOKENS = 1_500_000
