@@ -1,9 +1,9 @@
 """Variational EM for the correlated topic model of Blei and Lafferty (2007), with priors.
 
-The model is topics with `Softmax` for a link. q(psi_d) is normal with a diagonal covariance, and mean, cov and
-topics are set to the values that maximise bound + log prior density. Topics come out as (expected counts +
-concentration), normalised, which maximises under a Dirichlet law of 1 + concentration; so a word that a
-topic never had keeps a little probability.
+The model is that of topics with a `Softmax` for a link. q(psi_d) is normal with a diagonal covariance, and
+mean, cov and topics are set to the values that maximise bound + log prior density. Topics come out as
+(expected counts + concentration), normalised, which maximises under a Dirichlet law of 1 + concentration;
+so a word that a topic never had keeps a little probability.
 """
 
 from dataclasses import dataclass

@@ -20,7 +20,9 @@ class Documents(NamedTuple):
     counts: np.ndarray  # (cells,) int32, or float64 where counts are weights
     vocabulary: np.ndarray  # (u,) int32, the words of the block
     columns: np.ndarray  # (cells,) int32, where in the vocabulary each word is
-    given: dict  # name -> (n, ...), what else is known of the documents, such as their slices of time
+    given: (
+        dict  # name -> (n, ...), what else is known of the documents, such as their slices of time
+    )
 
     @property
     def totals(self):

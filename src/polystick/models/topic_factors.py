@@ -19,7 +19,7 @@ shares:
 and links:
 
     expected_log_shares(row factors)           -> (n, T), but for a number that topics have in common
-    settle(block, shard, row factors, expect)  -> row factors, expected sum of psi psi', their part of the bound
+    settle(block, shard, row factors, expect)  -> row factors, expected sum of psi psi', part of the bound
     draw_shares(block, shard, row factors, points, expect) -> shares (s, n, T)
 """
 

@@ -15,15 +15,16 @@ The model puts three parts together, each a small object with a law of its own. 
     draw(parameters, counts, key, ordered_map) -> fields, given counts (V, padded T)
     rename(parameters, order)                  -> fields, topic t being what topic order[t] was
     given(topics)                              -> topics and sizes, from a recorded draw
-    describe(parameters)                       -> name -> array, what is recorded; `topics` (T, ..., V) among it
+    describe(parameters)                       -> name -> array, what is recorded; `topics` (T, ..., V) is
 
 shares have
 
-    fields, dims(axis), told                   as words; `told` is what is recorded, and enough for new documents
+    fields, dims(axis)                         as words; `cov` is one of the fields
+    told                                       fields that are recorded: enough for new documents
     simulate(rng)                              -> fields, from the law
     start(psi, key)                            -> fields, about where documents with these psi would have them
     prepare(parameters)                        -> law: what documents share
-    rows(law, given)                           -> the Gaussian block of some documents, given what is known of them
+    rows(law, given)                           -> the Gaussian block of documents of which this is given
     statistics(psi, given)                     -> what `draw` needs of documents; it can be added
     draw(parameters, statistics, rng)          -> fields, given psi
     rename(parameters, order, link, key)       -> fields
@@ -71,7 +72,7 @@ class Statistics(NamedTuple):
 
     shares: Any  # of psi
     words: Any  # of tokens by word and topic
-    value: float  # log likelihood of the words without multinomial coefficients, or their part of the bound
+    value: float  # log likelihood of the words, without coefficients, or their part of the bound
 
 
 class Prior(NamedTuple):
@@ -90,7 +91,9 @@ def parameters_of(*fields):
     share : (T,) of all tokens
     move  : (T,) topics that documents have yet to rename: new topic t was move[t]
     """
-    return namedtuple("Parameters", (*fields, "share", "move"), defaults=(None,) * (len(fields) + 2))  # type: ignore[misc]
+    return namedtuple(
+        "Parameters", (*fields, "share", "move"), defaults=(None,) * (len(fields) + 2)
+    )  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
