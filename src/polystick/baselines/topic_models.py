@@ -5,7 +5,7 @@ import numpy as np
 from polystick.baselines.lda import DirichletTopics
 from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
-from polystick.estimators.topic_correlation import TopicCorrelation
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
@@ -66,7 +66,7 @@ class LDA(TopicEstimator):
         )
 
 
-class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
+class LogisticNormalTopicModel(CorrelatedTopicEstimator):
     """The correlated topic model with a softmax instead of sticks.
 
     Sampled one logit at a time (Chen et al. 2013), or fitted by variational EM (Blei and Lafferty 2007).

@@ -5,15 +5,15 @@ from sklearn.utils.metaestimators import available_if
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
-from polystick.estimators.topic_correlation import TopicCorrelation
-from polystick.estimators.topic_face import TopicEstimator
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
-from polystick.models.tree_words import TreeWords, similar_words
+from polystick.models.tree_words import TreeWords
 from polystick.validation import (
     all_or_nothing,
     check_integer,
@@ -26,7 +26,7 @@ def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
+class CorrelatedTopicModel(CorrelatedTopicEstimator):
     """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
@@ -139,8 +139,15 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
             self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
             shards = stream.model.shards(counts, inference.rows_per_block)
         stream.absorb(shards, execution_for(self.n_jobs))
-        self.stream_ = stream
-        return self._finish(stream.model, inference, None, stream.seed)
+        return self._finish(stream.model, inference, None, stream.seed, stream)
+
+    def _inference(self):
+        inference = super()._inference()
+        if self.word_tree is not None and not isinstance(inference, Gibbs):
+            raise TypeError(
+                f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
+            )
+        return inference
 
     def _make_model(self, counts):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
@@ -152,19 +159,6 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
         if self.word_tree is None:
             words = DirichletWords(counts.shape[1], concentration)
         else:
-            words = TreeWords(self._make_tree(counts), concentration)
+            names = getattr(self, "feature_names_in_", None)
+            words = TreeWords(tree_of_words(self.word_tree, counts, names), concentration)
         return assemble(words, NormalShares(prior), Sticks(decomposition))
-
-    def _make_tree(self, counts):
-        if not (self.inference is None or isinstance(self.inference, Gibbs)):
-            raise TypeError(
-                f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
-            )
-        if isinstance(self.word_tree, str) and self.word_tree == "similar":
-            return similar_words(counts)
-        return decompose(
-            self.word_tree,
-            n_categories=counts.shape[1],
-            weights=np.asarray(counts.sum(axis=0)).ravel(),
-            names=getattr(self, "feature_names_in_", None),
-        )

@@ -113,11 +113,10 @@ class WalkingShares:
         """Return mean and covariance of psi about the average level."""
         return parameters.levels.mean(axis=0), parameters.cov
 
-    def shares_by_slice(self, parameters, link, n_points=128):
+    def shares_by_slice(self, levels, cov, link, n_points=128):
         """Return the expected shares of topics (S, T) in each slice."""
-        root = np.linalg.cholesky(parameters.cov)
-        about = standard_normal_points(n_points, len(root)) @ root.T
-        return np.stack([link.shares(level + about).mean(0) for level in parameters.levels])
+        about = standard_normal_points(n_points, len(cov)) @ np.linalg.cholesky(cov).T
+        return np.stack([link.shares(level + about).mean(0) for level in levels])
 
 
 def draw_cov(prior, n, outer, rng):
