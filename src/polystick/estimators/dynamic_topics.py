@@ -42,8 +42,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         Whether the words of topics change from slice to slice. Memory then grows with topics x slices x
         words: take long slices and few words.
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
-        A tree of the words, as in `CorrelatedTopicModel`: the one that words of evolving topics walk on, where
-        None is "similar"; other topics have a Gaussian prior on it, or for None a Dirichlet prior.
+        A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
+        "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with two chains.
     random_state, n_jobs, progress, checkpoint

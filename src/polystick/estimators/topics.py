@@ -155,10 +155,11 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         if prior is None:
             prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
         prior = check_prior(prior, self.n_topics - 1)
+        return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
+
+    def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if self.word_tree is None:
-            words = DirichletWords(counts.shape[1], concentration)
-        else:
-            names = getattr(self, "feature_names_in_", None)
-            words = TreeWords(tree_of_words(self.word_tree, counts, names), concentration)
-        return assemble(words, NormalShares(prior), Sticks(decomposition))
+            return DirichletWords(counts.shape[1], concentration)
+        names = getattr(self, "feature_names_in_", None)
+        return TreeWords(tree_of_words(self.word_tree, counts, names), concentration)

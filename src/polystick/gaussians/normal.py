@@ -135,6 +135,10 @@ class Shifted:
     mean: np.ndarray  # (n, k)
     normal: Normal
 
+    @property
+    def precision(self):
+        return self.normal.precision
+
     def draw(self, potential, noise):
         """Draw psi (n, k) given the potential, as `Normal.draw` does."""
         kappa, omega = potential

@@ -42,10 +42,8 @@ class Softmax:
 
     def draw(self, law, ids, counts, psi, key):
         """Omega and psi | counts, topic by topic."""
-        psi = psi.copy()
-        logistic.draw_logistic_rows_in_place(
-            key.at("psi"), ids, counts, law.precision, law.mean, psi
-        )
+        psi, means = psi.copy(), np.array(np.broadcast_to(law.mean, psi.shape))
+        logistic.draw_logistic_rows_in_place(key.at("psi"), ids, counts, law.precision, means, psi)
         return psi
 
     def rename(self, psi, order):
