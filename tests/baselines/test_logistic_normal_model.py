@@ -14,16 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 import naive_logistic
 from joint import Law, first_and_second, one_sweep
 from polystick.alignment import align
-from polystick.baselines.logistic_normal import ModalTopics, logistic_normal_topics
+from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.normal import Normal
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
+from polystick.models.multinomial import RowFactors
 from polystick.models.softmax_link import Softmax
 from polystick.models.topic_factors import ExpectedPrior, TopicFactor
-from polystick.models.topic_shares import ExpectedNormal, RowFactors
+from polystick.models.topic_shares import ExpectedNormal
 from statistics_tools import MAX_Z, z_scores
 
 JIT = not numba.config.DISABLE_JIT
@@ -147,7 +148,7 @@ def given_law(cov=LAW[1]):
     """Return what local steps of EM share, at given parameters."""
     constant = -0.5 * np.linalg.slogdet(cov)[1]
     law = ExpectedNormal(Normal(LAW[0], cov), constant)
-    return ExpectedPrior(law, ModalTopics(TOPICS.T, np.ones(2)))
+    return ExpectedPrior(law, lambda vocabulary: TOPICS.T[vocabulary])
 
 
 def climb(prior, counts, n_sweeps=30):
@@ -264,7 +265,7 @@ def test_no_other_parameters_are_better_for_these_documents(part, rng):
     def objective(factor):
         """Hold q(z) too: its share of the bound is sum of expected counts times log topics."""
         prior = MODEL.expect(factor)
-        words = statistics.words.table() * np.log(prior.words.topics / prior.words.sizes)
+        words = statistics.words.table() * np.log(prior.words(np.arange(4)))
         documents = MODEL.link.bound_but_for_words(prior.law, shard, rows)
         return MODEL.elbo(factor, statistics._replace(value=words.sum() + documents))
 

@@ -10,51 +10,53 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.normal import Normal
 from polystick.models.softmax_link import Softmax
-from polystick.models.topic_factors import ExpectedPrior, VariationalTopicModel
+from polystick.models.topic_factors import VariationalTopicModel
 from polystick.models.topic_shares import ExpectedNormal, NormalShares
 from polystick.models.topic_words import DirichletWords, wide
 
 
 @dataclass(frozen=True)
-class Modes:
-    """A factor is where the priors have come to, and parameters are at its mode."""
+class ModalShares:
+    """A factor is where the prior has come to, and mean and cov are at its mode."""
 
-    def expect(self, model, factor):
-        normal = Normal(factor.shares.mean, _mode_of_cov(factor.shares))
-        law = ExpectedNormal(normal, -0.5 * np.linalg.slogdet(normal.cov)[1])
-        return ExpectedPrior(law, ModalTopics(factor.topics, factor.topics.sum(axis=0)))
+    prior: NormalInverseWishart
 
-    def divergences(self, model, factor):
-        """Return what lowers the bound: log prior densities but for their constants, with a minus."""
-        law, words = self.expect(model, factor)
-        topics = model.words.concentration * np.log(words.topics / words.sizes).sum()
-        return -_log_density(model.shares.law, law.normal), -topics
+    def expect(self, factor):
+        normal = Normal(factor.mean, _mode_of_cov(factor))
+        return ExpectedNormal(normal, -0.5 * np.linalg.slogdet(normal.cov)[1])
 
-    def draw(self, model, factor, rng):
+    def divergence(self, factor):
+        """Return minus the log prior density at the mode, but for its constant."""
+        prior, normal = self.prior, Normal(factor.mean, _mode_of_cov(factor))
+        gap = normal.mean - prior.mean
+        power = prior.degrees + len(gap) + 2.0
+        distance = np.vdot(prior.scale, normal.precision)
+        distance += prior.strength * gap @ normal.precision @ gap
+        return 0.5 * (power * np.linalg.slogdet(normal.cov)[1] + distance)
+
+    def draw_from(self, factor, rng):
         """Return the mode: EM has no other draws."""
-        law = {"mean": factor.shares.mean, "cov": _mode_of_cov(factor.shares)}
-        return law, wide(factor.topics)
+        return {"mean": factor.mean, "cov": _mode_of_cov(factor)}
 
 
-@dataclass(frozen=True, eq=False)
-class ModalTopics:
-    """Topics at their mode."""
+@dataclass(frozen=True)
+class ModalWords:
+    """So it is with topics."""
 
-    topics: np.ndarray  # (V, T), not normalised
-    sizes: np.ndarray  # (T,)
+    concentration: float
 
-    def at(self, vocabulary):
-        """Return the topics for some words, (u, T)."""
-        return self.topics[vocabulary] / self.sizes
+    def expect(self, factor):
+        sizes = factor.sum(axis=0)
+        return lambda vocabulary: factor[vocabulary] / sizes
 
+    def divergence(self, factor):
+        return -self.concentration * np.log(factor / factor.sum(axis=0)).sum()
 
-def logistic_normal_topics(n_words, concentration, prior):
-    """Return the model, sampled or fitted by EM. The prior has a dimension for each topic."""
-    link = Softmax(len(prior.mean), float(prior.mean.mean()))
-    words = DirichletWords(n_words, concentration)
-    return VariationalTopicModel(words, NormalShares(prior), link, Modes())
+    def draw_from(self, factor, rng):
+        return wide(factor)
 
 
 def _mode_of_cov(normal):
@@ -62,10 +64,8 @@ def _mode_of_cov(normal):
     return normal.scale / (normal.degrees + len(normal.mean) + 2.0)
 
 
-def _log_density(prior, normal):
-    """Return the log density of a mean and covariance under a prior, but for its constant."""
-    gap = normal.mean - prior.mean
-    power = prior.degrees + len(gap) + 2.0
-    distance = np.vdot(prior.scale, normal.precision)
-    distance += prior.strength * gap @ normal.precision @ gap
-    return -0.5 * (power * np.linalg.slogdet(normal.cov)[1] + distance)
+def logistic_normal_topics(n_words, concentration, prior):
+    """Return the model, sampled or fitted by EM. The prior has a dimension for each topic."""
+    parts = DirichletWords(n_words, concentration), NormalShares(prior)
+    link = Softmax(len(prior.mean), float(prior.mean.mean()))
+    return VariationalTopicModel(*parts, link, (ModalShares(prior), ModalWords(concentration)))

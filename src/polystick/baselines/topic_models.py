@@ -8,7 +8,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.gibbs import Gibbs
-from polystick.inference.stochastic import StochasticVI
+from polystick.inference.mean_field import MeanField
 from polystick.validation import check_positive, check_prior
 
 _VARIANCE = np.pi**2 / 6  # of a logit, were shares uniform: trigamma(1)
@@ -45,12 +45,6 @@ class LDA(TopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
-
-    def _inference(self):
-        inference = super()._inference()
-        if not isinstance(inference, Gibbs):
-            raise TypeError(f"LDA needs inference=Gibbs(...) or None; got {inference!r}")
-        return inference
 
     def _make_model(self, counts):
         alpha = None if self.alpha is None else np.asarray(self.alpha, dtype=np.float64)
@@ -89,6 +83,8 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         As in `CorrelatedTopicModel`.
     """
 
+    _schedules = (Gibbs, MeanField)
+
     def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
@@ -99,15 +95,6 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
-
-    def _inference(self):
-        inference = super()._inference()
-        if isinstance(inference, StochasticVI):
-            raise TypeError(
-                f"LogisticNormalTopicModel needs inference=Gibbs(...), MeanField(...) or None; "
-                f"got {inference!r}"
-            )
-        return inference
 
     def _make_model(self, counts):
         prior = self.prior

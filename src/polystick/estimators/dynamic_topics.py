@@ -11,7 +11,6 @@ from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
-from polystick.inference.gibbs import Gibbs
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks
 from polystick.models.topic_words import DirichletWords
@@ -142,14 +141,6 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             chosen = slice(None) if time is None else self.slices_.number([time])
             topics = topics[:, chosen].mean(axis=1)
         return self._topic_table(topics, n_words, words)
-
-    def _inference(self):
-        inference = super()._inference()
-        if not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"a dynamic topic model needs inference=Gibbs(...) or None; got {inference!r}"
-            )
-        return inference
 
     def _make_model(self, counts):
         decomposition = decompose("given", n_categories=self.n_topics)

@@ -111,6 +111,16 @@ class NewDocuments:
 
         return self._over(states, work)
 
+    def prior_counts(self, n_draws, totals, seed):
+        """Return counts (n_draws, n, V) of these totals in documents from the prior."""
+        check_room(n_draws, *self.counts.shape)
+
+        def draw(i):
+            words = prior_words(self.model, len(totals), seed, i, self.given)
+            return drawn_counts(words, totals, generator(seed, 2, i))
+
+        return np.stack([draw(i) for i in range(n_draws)])
+
     def _over(self, states, work):
         """Return work(prior, shards, number) of each state, stacked."""
         shards = self._shards(np.arange(self.counts.shape[0], dtype=np.uint64))

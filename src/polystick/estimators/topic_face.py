@@ -1,5 +1,7 @@
 """The face that all topic models share."""
 
+from typing import ClassVar
+
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -8,13 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from polystick import scores
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
 from polystick.estimators.new_documents import NewDocuments, prior_words
-from polystick.estimators.replicates import (
-    check_room,
-    check_totals,
-    drawn_counts,
-    generator,
-    totals_of,
-)
+from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.topic_tables import check_words, size_table, topic_table
@@ -40,6 +36,8 @@ _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for e
 
 class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What all topic models offer; a subclass says how to make its model."""
+
+    _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
 
     def _make_model(self, counts):
         raise NotImplementedError
@@ -91,8 +89,11 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _inference(self):
         check_running(self.n_jobs, self.progress, self.checkpoint)
-        given = self.inference
-        return check_inference(self._default_inference() if given is None else given)
+        given = self._default_inference() if self.inference is None else self.inference
+        if not isinstance(check_inference(given), self._schedules):
+            names = ", ".join(f"{kind.__name__}(...)" for kind in self._schedules)
+            raise TypeError(f"{type(self).__name__} needs inference={names} or None; got {given!r}")
+        return given
 
     def _start(self, X, inference):
         """Check what came in, and return it as a CSR matrix."""
@@ -194,37 +195,29 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         n_states : int or None
             Posterior states to average over; None is 32, or 8 for "held_out".
         """
-        if method == "completion":
-            found = self._complete(self._check(X), observed, per, coefficient, n_states, place)
-            return found[0]
-        return self._hold_out(self._check(X), method, coefficient, n_states, place)
+        how = (method, observed, per, coefficient, n_states)
+        return self._scored(self._check(X), *how, place)[0]
 
     def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
               coefficient=False, n_states=None, **place):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
-        if method == "completion":
-            found = self._complete(self._check(X), observed, per, coefficient, n_states, place)
-            return scores.per_count(*found)
-        counts = self._check(X)
-        values = self._hold_out(counts, method, coefficient, n_states, place)
-        return scores.per_count(values, counts)
+        how = (method, observed, per, coefficient, n_states)
+        return scores.per_count(*self._scored(self._check(X), *how, place))
 
-    def _hold_out(self, counts, method, coefficient, n_states, place):
-        if method != "held_out":
+    def _scored(self, counts, method, observed, per, coefficient, n_states, place):
+        """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
+        if method == "held_out":
+            documents = self._documents(counts, place)
+            weights = documents.anneal(_HELD_OUT_STATES if n_states is None else n_states)
+            values = scores.log_mean_exp(weights, axis=0)
+            return values + scores.log_coefficients(counts) if coefficient else values, counts
+        if method != "completion":
             raise ValueError(f"method must be 'completion' or 'held_out'; got {method!r}")
-        n_states = _HELD_OUT_STATES if n_states is None else n_states
-        weights = self._documents(counts, place).anneal(n_states)
-        values = scores.log_mean_exp(weights, axis=0)
-        return values + scores.log_coefficients(counts) if coefficient else values
-
-    def _complete(self, counts, observed, per, coefficient, n_states, place):
-        """Return log likelihoods of the tokens that were not shown, and these as counts."""
         if per not in ("token", "document"):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
-        n_states = _STATES if n_states is None else n_states
         shown, rest = scores.split_words(counts, observed, self.seed_)
-        documents = self._documents(shown, place)
-        return documents.complete(rest, n_states, per, coefficient), rest
+        n_states = _STATES if n_states is None else n_states
+        return self._documents(shown, place).complete(rest, n_states, per, coefficient), rest
 
     def perplexity(self, X, **options):
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
@@ -331,15 +324,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             lambda states: documents.log_likelihoods(states, seed),
             "document",
             lambda states: again.replicates(states, totals, seed),
-            lambda n_draws: self._prior_counts(totals, seed, n_draws, documents.given),
-        )
-
-    def _prior_counts(self, totals, seed, n_draws, given):
-        n = len(totals)
-        check_room(n_draws, n, self.n_features_in_)
-        rows = (prior_words(self.model_, n, seed, i, given) for i in range(n_draws))
-        return np.stack(
-            [drawn_counts(pi, totals, generator(seed, 2, i)) for i, pi in enumerate(rows)]
+            lambda n_draws: documents.prior_counts(n_draws, totals, seed),
         )
 
     def _documents(self, counts, place):

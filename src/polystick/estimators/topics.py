@@ -9,6 +9,7 @@ from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
@@ -91,6 +92,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     (20, 3)
     """
 
+    _schedules = (Gibbs, MeanField, StochasticVI)
+
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given",
                  word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
                  progress=None, checkpoint=None):  # fmt: skip
@@ -141,14 +144,6 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         stream.absorb(shards, execution_for(self.n_jobs))
         return self._finish(stream.model, inference, None, stream.seed, stream)
 
-    def _inference(self):
-        inference = super()._inference()
-        if self.word_tree is not None and not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
-            )
-        return inference
-
     def _make_model(self, counts):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
         prior = self.prior
@@ -161,5 +156,9 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         concentration = float(self.topic_concentration)
         if self.word_tree is None:
             return DirichletWords(counts.shape[1], concentration)
+        if not (self.inference is None or isinstance(self.inference, Gibbs)):
+            raise TypeError(
+                f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
+            )
         names = getattr(self, "feature_names_in_", None)
         return TreeWords(tree_of_words(self.word_tree, counts, names), concentration)

@@ -22,9 +22,7 @@ from polystick.kernels.polyagamma import draw
 from polystick.kernels.streams import normal, open_stream
 
 SMALLEST, LARGEST = 1e-250, 1e250  # a sum between them has lost nothing to under- or overflow
-LARGEST_EXPONENT = (
-    700.0  # beyond LARGEST, but no overflow, which raises where kernels run as Python
-)
+LARGEST_EXPONENT = 700.0  # beyond LARGEST, but no overflow, which Python raises
 MOST_HALVINGS = 30
 LARGEST_STEP = 50.0  # of log variance
 LEAST_GAIN = 1e-4  # of what the slope promises (Armijo)

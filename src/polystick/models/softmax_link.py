@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from polystick.kernels import logistic
-from polystick.models.topic_shares import RowFactors
+from polystick.models.multinomial import RowFactors
 
 LOCAL_STEPS = 3  # at most, for a document in a sweep; on AP 1 to 4 climb as fast, 10 half as fast
 LOCAL_CHANGE = 1e-3  # of E psi, on average over topics, below which a document is settled

@@ -1,22 +1,17 @@
 """The variational half of topics: coordinate ascent (paper, appendix C).
 
 The factors are q(topics) q(law of psi) prod_d q(psi_d) q(topics of tokens_d); what a link adds to them it
-says itself. Parts have a mean field where they have, besides what `topics` lists, words:
+says itself. Words and shares have a mean field where they have
 
-    factor(counts)                             -> the best factor given expected counts (V, T), an array
-    expect(factor)                             -> with at(vocabulary) -> exp E log topics (u, T)
+    factor(counts (V, T)), factor(statistics, old=None) -> the best factor; that of words is an array
+    expect(factor)                             -> a function from words (u,) to exp E log topics (u, T);
+                                                  of shares, the law for `rows`
     divergence(factor)                         -> KL(factor || law)
-    tokens(factor)                             -> how many tokens of each topic it has seen, (T,)
     draw_from(factor, rng)                     -> fields
 
-shares:
-
-    factor(statistics, old=None)               -> the best factor given what is expected of psi
-    expect(factor)                             -> law, for `rows`
-    expected_statistics(row factors, outer, given) -> statistics
-    divergence(factor), draw_from(factor, rng)    as words
-
-and links:
+and words tokens(factor), how many of each topic it has seen, shares expected_statistics(row factors, outer,
+given). The last three are asked of a model's `approximation`: its own parts, or others that know cruder
+factors. A link has
 
     expected_log_shares(row factors)           -> (n, T), but for a number that topics have in common
     settle(block, shard, row factors, expect)  -> row factors, expected sum of psi psi', part of the bound
@@ -30,8 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick.kernels import assignments
-from polystick.models.multinomial import standard_normal_points
-from polystick.models.topic_shares import RowFactors
+from polystick.models.multinomial import RowFactors, standard_normal_points
 from polystick.models.topic_words import ExpectedWords
 from polystick.models.topics import Statistics, TopicModel
 
@@ -47,31 +41,15 @@ class TopicFactor:
 class ExpectedPrior(NamedTuple):
     """What the local steps of a sweep share."""
 
-    law: Any
-    words: Any
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Parameters have factors, of which documents see expectations: mean field."""
-
-    def expect(self, model, factor):
-        return ExpectedPrior(model.shares.expect(factor.shares), model.words.expect(factor.topics))
-
-    def divergences(self, model, factor):
-        """Return what the bound loses to the factors of the law of psi and of topics."""
-        return model.shares.divergence(factor.shares), model.words.divergence(factor.topics)
-
-    def draw(self, model, factor, rng):
-        law = model.shares.draw_from(factor.shares, rng)
-        return law, model.words.draw_from(factor.topics, rng)
+    law: Any  # of psi
+    words: Any  # a function from words to topics
 
 
 @dataclass(frozen=True)
 class VariationalTopicModel(TopicModel):
     """A topic model whose parts have a mean field: what `MeanField` and `StochasticVI` ask for."""
 
-    approximation: Any = Factors()
+    approximation: Any  # (of shares, of words): who tells of their factors
 
     def initial_factor(self, shards, key):
         """Start from collapsed LDA, with the largest topics first."""
@@ -82,7 +60,8 @@ class VariationalTopicModel(TopicModel):
         return TopicFactor(self.shares.factor(sums), self.words.factor(start.word_topics * by))
 
     def expect(self, factor):
-        return self.approximation.expect(self, factor)
+        shares, words = self.approximation
+        return ExpectedPrior(shares.expect(factor.shares), words.expect(factor.topics))
 
     def initial_row_factors(self, prior, shard):
         normal, n = self.shares.rows(prior.law, shard.given).normal, len(shard.rows)
@@ -90,7 +69,7 @@ class VariationalTopicModel(TopicModel):
 
     def update_rows(self, prior, shard, rows, key):
         """q(topics of tokens) and q(psi) in turns until they settle, then the former once more."""
-        topics = prior.words.at(shard.vocabulary)
+        topics = prior.words(shard.vocabulary)
         law = self.shares.rows(prior.law, shard.given)
         rows, outer, of_psi = self.link.settle(law, shard, rows, partial(self._expect, topics))
         words = np.zeros_like(topics)
@@ -121,8 +100,9 @@ class VariationalTopicModel(TopicModel):
         return TopicFactor(shares, self.words.factor(statistics.words.table()))
 
     def elbo(self, factor, statistics):
-        of_law, of_topics = self.approximation.divergences(self, factor)
-        return statistics.value - of_law - of_topics
+        shares, words = self.approximation
+        value = statistics.value - shares.divergence(factor.shares)
+        return value - words.divergence(factor.topics)
 
     # stochastic
 
@@ -137,12 +117,13 @@ class VariationalTopicModel(TopicModel):
     # what to record
 
     def draw_from_factor(self, factor, key):
-        law, words = self.approximation.draw(self, factor, key.generator("factor"))
-        return self.parameters(law, words, self.words.tokens(factor.topics))
+        (shares, words), rng = self.approximation, key.generator("factor")
+        fields = shares.draw_from(factor.shares, rng), words.draw_from(factor.topics, rng)
+        return self.parameters(*fields, self.words.tokens(factor.topics))
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_d), with the same points for each document."""
-        topics = prior.words.at(shard.vocabulary)
+        topics = prior.words(shard.vocabulary)
         law = self.shares.rows(prior.law, shard.given)
         points = standard_normal_points(n_draws, self.link.n_dims)
         given = (law, shard, rows, points, partial(self._expect, topics))
@@ -151,6 +132,6 @@ class VariationalTopicModel(TopicModel):
 
 def assemble(words, shares, link):
     """Return the model of three parts, with a mean field where they have one."""
-    has_factors = all(hasattr(part, "expect") for part in (words, shares))
-    kind = VariationalTopicModel if has_factors and hasattr(link, "settle") else TopicModel
-    return kind(words, shares, link)
+    if hasattr(words, "expect") and hasattr(shares, "expect") and hasattr(link, "settle"):
+        return VariationalTopicModel(words, shares, link, (shares, words))
+    return TopicModel(words, shares, link)

@@ -14,17 +14,11 @@ import numpy as np
 from polystick import augmentation
 from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
+from polystick.models.multinomial import RowFactors
 
 RENAMED = 4096  # draws that tell the law of psi under other names
 LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
 LOCAL_CHANGE = 1e-3  # of E psi, on average, below which a block is settled
-
-
-class RowFactors(NamedTuple):
-    """Marginal moments of each q(psi_d)."""
-
-    mean: np.ndarray  # (n, k)
-    variance: np.ndarray  # (n, k)
 
 
 @dataclass(frozen=True, eq=False)

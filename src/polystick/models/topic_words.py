@@ -42,6 +42,19 @@ class Pairs:
         return counts
 
 
+def draw_topics(shard, cells, weights, topics, n_tokens, key):
+    """Draw a topic for each token, given weights (n, T) of topics in documents and topics (V, padded T).
+
+    cells : the row of `topics` that each cell of the block is about
+
+    Returns how many tokens of each document have each topic (n, T), tokens as pairs, and the log likelihood.
+    """
+    counts, pairs = np.empty(weights.shape, dtype=np.int64), np.empty(n_tokens, dtype=np.int32)
+    given = (key.at("topic"), shard.rows, shard.starts, shard.stops, cells, shard.counts)
+    value = assignments.draw_assignments(*given, weights, topics, pairs, counts)
+    return counts, pairs, value
+
+
 @dataclass(frozen=True, eq=False)
 class ExpectedWords:
     """Expected counts (u, T) for the words of a vocabulary (u,)."""
@@ -49,9 +62,7 @@ class ExpectedWords:
     n_words: int
     vocabulary: np.ndarray
     values: np.ndarray
-    _total: list = field(
-        default_factory=list
-    )  # what has been added up, once there is a second block
+    _total: list = field(default_factory=list)  # what is added up, once there is a second block
 
     def __add__(self, other):
         total = self._total[0] if self._total else self.table()
@@ -115,7 +126,7 @@ class DirichletWords:
         return wide(topics.T)
 
     def describe(self, parameters):
-        return {"topics": probabilities(parameters)}
+        return {"topics": probabilities(parameters.topics, parameters.sizes)}
 
     # mean field: a factor is (V, T), the parameters of a Dirichlet law for each topic
 
@@ -123,8 +134,15 @@ class DirichletWords:
         return self.concentration + counts
 
     def expect(self, factor):
-        """Return exp E log topics, but for words that nobody asks for."""
-        return ExpectedTopics(factor, digamma(factor.sum(axis=0)))
+        """Return a function from words (u,) to exp E log topics (u, T)."""
+        normaliser = digamma(factor.sum(axis=0))
+
+        def expected(vocabulary):
+            out = np.empty((len(vocabulary), len(normaliser)))
+            special.exp_digamma_rows(factor, vocabulary, normaliser, out)
+            return out
+
+        return expected
 
     def divergence(self, factor):
         """Return KL(factor || this law)."""
@@ -139,20 +157,6 @@ class DirichletWords:
 
     def draw_from(self, factor, rng):
         return wide(rng.standard_gamma(factor))
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectedTopics:
-    """What a factor expects of the logarithms of topics."""
-
-    factor: np.ndarray  # (V, T)
-    normaliser: np.ndarray  # (T,) digamma of its sums
-
-    def at(self, vocabulary):
-        """Return exp E log topics for some words, (u, T)."""
-        out = np.empty((len(vocabulary), len(self.normaliser)))
-        special.exp_digamma_rows(self.factor, vocabulary, self.normaliser, out)
-        return out
 
 
 def padded(n_topics):
@@ -175,11 +179,9 @@ def renamed(parameters, order):
     return {"topics": topics, "sizes": parameters.sizes[order]}
 
 
-def probabilities(parameters):
-    """Return topics as probabilities (T, V)."""
-    sizes = parameters.sizes
-    topics = parameters.topics[:, : len(sizes)].T / sizes[:, None]
-    return np.ascontiguousarray(topics, dtype=np.float32)
+def probabilities(topics, sizes):
+    """Return topics (V, padded T), which sum to sizes (T,), as probabilities (T, V)."""
+    return np.ascontiguousarray(topics[:, : len(sizes)].T / sizes[:, None], dtype=np.float32)
 
 
 def mixed(shares, topics, slices=None):

@@ -7,37 +7,28 @@ word     ~ Categorical(topics_topic)
 
 The model puts three parts together, each a small object with a law of its own. Words have
 
-    n_words, concentration                     of the collapsed start
-    fields, dims                               what they hold of the parameters, and what they tell
+    n_words, concentration                     for the collapsed start
+    fields, dims                               names of what they hold of the parameters, axes of what is told
     cells(shard)                               -> the row of `topics` that each cell of a block is about
-    simulate(n_topics, rng)                    -> fields, from the law
-    mean(counts)                               -> fields, about the middle of their law given counts (V, T)
-    draw(parameters, counts, key, ordered_map) -> fields, given counts (V, padded T)
+    simulate(n_topics, rng), mean(counts), draw(parameters, counts, key, ordered_map)
+                                               -> fields: from the law, or given counts of words by topic
     rename(parameters, order)                  -> fields, topic t being what topic order[t] was
     given(topics)                              -> topics and sizes, from a recorded draw
     describe(parameters)                       -> name -> array, what is recorded; `topics` (T, ..., V) is
 
 shares have
 
-    fields, dims(axis)                         as words; `cov` is one of the fields
-    told                                       fields that are recorded: enough for new documents
-    simulate(rng)                              -> fields, from the law
-    start(psi, key)                            -> fields, about where documents with these psi would have them
-    prepare(parameters)                        -> law: what documents share
-    rows(law, given)                           -> the Gaussian block of documents of which this is given
+    fields, dims(axis), told                   as words, `cov` among them; `told` is enough for new documents
+    simulate(rng), start(psi, key), draw(parameters, statistics, rng)
+                                               -> fields: from the law, or given psi of documents
     statistics(psi, given)                     -> what `draw` needs of documents; it can be added
-    draw(parameters, statistics, rng)          -> fields, given psi
+    prepare(parameters), rows(law, given)      -> law, and the Gaussian of documents of which this is given
     rename(parameters, order, link, key)       -> fields
     average(parameters)                        -> mean and covariance of psi over documents
 
-and a link has
-
-    n_topics, n_dims, axis                     the number of topics, of entries of psi, and their name
-    shares(psi), log_shares(psi), psi(log_shares)
-    draw(block, ids, counts, psi, key)         -> psi, given counts of topics
-    rename(psi, order), rename_law(mean, cov, order, key)
-
-What parts need for mean field stands in `topic_factors`. Assignments of tokens live for one sweep only.
+and a link n_topics, n_dims (of psi), axis (their name), shares(psi), log_shares(psi), psi(log_shares),
+draw(block, ids, counts, psi, key), rename(psi, order) and rename_law(mean, cov, order, key). What parts need
+for mean field stands in `topic_factors`. Assignments of tokens live for one sweep only.
 """
 
 import operator
@@ -51,20 +42,13 @@ import numpy as np
 
 from polystick.alignment import align
 from polystick.augmentation import Potential
-from polystick.kernels import assignments
 from polystick.models import documents, watched
-from polystick.models.multinomial import standard_normal_points
-from polystick.models.topic_words import Pairs, mixed
+from polystick.models.multinomial import Rows, standard_normal_points
+from polystick.models.topic_words import Pairs, draw_topics, mixed
 from polystick.models.warm_start import collapsed_start
 
 MEAN_TOPICS = 0.2  # part of the burn-in in which topics are set to their means, not drawn
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
-
-
-class Rows(NamedTuple):
-    """Where each document of a chain stands."""
-
-    psi: np.ndarray  # (n, k)
 
 
 class Statistics(NamedTuple):
@@ -198,15 +182,10 @@ class TopicModel:
 
     def _draw(self, prior, shard, psi, key, n_tokens):
         """Return psi, how many tokens have each topic (n, T), the pairs and the log likelihood."""
-        weights = self.link.shares(psi) / prior.sizes
-        counts = np.empty(weights.shape, dtype=np.int64)
-        pairs = np.empty(n_tokens, dtype=np.int32)
-        value = assignments.draw_assignments(
-            key.at("topic"), shard.rows, shard.starts, shard.stops, self.words.cells(shard),
-            shard.counts, weights, prior.topics, pairs, counts,
-        )  # fmt: skip
+        cells, weights = self.words.cells(shard), self.link.shares(psi) / prior.sizes
+        drawn = draw_topics(shard, cells, weights, prior.topics, n_tokens, key)
         block = self.shares.rows(prior.law, shard.given)
-        return self.link.draw(block, shard.rows, counts, psi, key), counts, pairs, value
+        return self.link.draw(block, shard.rows, drawn[0], psi, key), *drawn
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """The law of psi | psi, and topics | topics of tokens."""
@@ -254,7 +233,6 @@ class TopicModel:
 
     @property
     def fold_names(self):
-        """What new documents need of a recorded draw."""
         return (*self.shares.told, "topics")
 
     def fold_prior(self, described):

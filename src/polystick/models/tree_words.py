@@ -92,7 +92,7 @@ class TreeWords:
 
     def describe(self, parameters):
         return {
-            "topics": probabilities(parameters),
+            "topics": probabilities(parameters.topics, parameters.sizes),
             "node_mean": parameters.node_mean,
             "node_variance": parameters.node_variance,
         }

@@ -9,7 +9,7 @@ A slice may have no documents: the levels walk through it.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,13 +18,6 @@ from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal, Shifted
 from polystick.models.multinomial import standard_normal_points
 from polystick.models.topic_shares import Sums
-
-
-class Walk(NamedTuple):
-    """Levels, and the law of psi about them."""
-
-    levels: np.ndarray  # (S, k)
-    normal: Normal
 
 
 @dataclass(frozen=True)
@@ -66,11 +59,12 @@ class WalkingShares:
         }
 
     def prepare(self, parameters):
+        """Return the law of a document in each slice."""
         cov = parameters.cov
-        return Walk(parameters.levels, Normal(np.zeros(len(cov)), cov))
+        return Shifted(parameters.levels, Normal(np.zeros(len(cov)), cov))
 
     def rows(self, walk, given):
-        return Shifted(walk.levels[given["slices"]], walk.normal)
+        return Shifted(walk.mean[given["slices"]], walk.normal)
 
     def statistics(self, psi, given):
         """Sum by slice what can move."""

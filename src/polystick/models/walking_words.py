@@ -104,6 +104,6 @@ class WalkingWords:
         return {**flat, "sizes": np.ones(len(topics))}
 
     def describe(self, parameters):
-        topics = probabilities(parameters)
+        topics = probabilities(parameters.topics, parameters.sizes)
         shape = (len(topics), self.n_slices, self.n_words)
         return {"topics": topics.reshape(shape), "node_step": parameters.node_step}
