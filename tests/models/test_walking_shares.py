@@ -128,7 +128,7 @@ WRONG = {
     ForgottenLevel: 500,
     NextSlice: 1000,
     ForgottenLevels: 700,
-    OneStepTooMany: 1500,
+    OneStepTooMany: 2500,
     ExchangedCovariances: 1500,
 }
 

@@ -42,7 +42,7 @@ class Softmax:
 
     def draw(self, law, ids, counts, psi, key):
         """Omega and psi | counts, topic by topic."""
-        psi, means = psi.copy(), np.array(np.broadcast_to(law.mean, psi.shape))
+        psi, means = psi.copy(), np.array(np.broadcast_to(law.mean, psi.shape), order="C")
         logistic.draw_logistic_rows_in_place(key.at("psi"), ids, counts, law.precision, means, psi)
         return psi
 

@@ -170,7 +170,8 @@ class TopicModel:
 
     def initial_rows(self, prior, shard, key):
         mean = self.shares.rows(prior.law, shard.given).mean
-        return Rows(np.array(np.broadcast_to(mean, (len(shard.rows), mean.shape[-1]))))
+        shape = (len(shard.rows), mean.shape[-1])
+        return Rows(np.array(np.broadcast_to(mean, shape), order="C"))
 
     def draw_rows(self, prior, shard, rows, key):
         """Topics of tokens | psi, then psi | topics of tokens."""
