@@ -2,8 +2,8 @@
 
     python benchmarks/polyagamma_draws.py
 
-CPU time of one thread, minima of repeats, the two taking turns. Ours is `draw_rows`, which the library calls,
-or `draw`, the public function, which checks what it is given. The peer is approximate for most of
+CPU time of one thread, minima of repeats, the two taking turns. Ours is `draw_ragged`, as the library calls
+it, or `draw`, the public function, which checks what it is given. The peer is approximate for most of
 these arrays; ours is exact. The case of two threads is in wall time, so it says something only on a
 machine with two idle cores.
 """
@@ -36,7 +36,9 @@ def make_constant_rows(b, n_rows, seed=0):
 
 
 def draw_ours(b, z):
-    return polyagamma.draw_rows(KEY, np.arange(len(b), dtype=np.uint64), b, z)
+    n, k = b.shape
+    rows, starts = np.arange(n, dtype=np.uint64), np.arange(n + 1) * k
+    return polyagamma.draw_ragged(KEY, rows, starts, b.ravel(), z.ravel())
 
 
 def draw_public(b, z):

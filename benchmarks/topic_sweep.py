@@ -19,7 +19,9 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.inference.execution import Serial, Threads
 from polystick.keys import Key
-from polystick.models.topics import CorrelatedTopics
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.topic_words import DirichletWords
 
 SIZES = (50, 100, 200)
 N_BURN, N_LDA = 30, 100
@@ -35,7 +37,8 @@ def correlated_topics(n_words, n_topics):
     """Return the model that the face makes by default."""
     decomposition = decompose("given", n_categories=n_topics)
     prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
-    return CorrelatedTopics(n_words, CONCENTRATION, prior, decomposition)
+    words = DirichletWords(n_words, CONCENTRATION)
+    return assemble(words, NormalShares(prior), Sticks(decomposition))
 
 
 class Chain:

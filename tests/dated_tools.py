@@ -5,13 +5,16 @@ import pytest
 
 from joint import Law, first_and_second, one_sweep
 from polystick.conjugate import NormalInverseWishart
-from topic_tools import JIT
+from polystick.models.walking_shares import WalkingShares
+from topic_tools import JIT, PRIOR
 
 STEP_PRIOR = NormalInverseWishart(np.zeros(2), 1.0, np.array([[3.0, 1.0], [1.0, 2.0]]), 10.0)
+STEPS = (PRIOR, STEP_PRIOR)
 LONGEST = 30 if JIT else 4  # tokens of a document
 N_SLICES = 3
 SLICES = np.array([0, 2, 0, 2, 2, 0, 0, 2])  # nobody wrote in slice 1
 TOTALS = np.array([0, 0, 4, 8, 1, 12, 8, 12])
+WALKING = WalkingShares(N_SLICES, *STEPS)
 
 
 def sweep(model, everything, i, rng):
@@ -19,12 +22,12 @@ def sweep(model, everything, i, rng):
     parameters, rows, counts = everything
     (shard,) = model.shards(counts, slices=SLICES)
     parameters, rows = one_sweep(model, parameters, rows, shard, i)
-    return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng, SLICES)
+    return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng, slices=SLICES)
 
 
 def law_of(model, more):
     """Return the law of moments; `more` gives further light-tailed values of the parameters."""
-    simulate = lambda rng: model.simulate(TOTALS, SLICES, rng)
+    simulate = lambda rng: model.simulate(TOTALS, rng, slices=SLICES)
     return Law(simulate, lambda everything: summarise(everything, more))
 
 

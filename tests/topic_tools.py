@@ -11,17 +11,26 @@ from scipy.special import digamma, gammaln, log_expit, softmax
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.models.topics import CorrelatedTopics
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.topic_words import DirichletWords
 
 JIT = not numba.config.DISABLE_JIT
 needs_jit = pytest.mark.skipif(not JIT, reason="so many sweeps need the compiler")
 
+
+def correlated_topics(n_words, concentration, prior, decomposition, assemble=assemble):
+    """Return the model of the paper."""
+    words = DirichletWords(n_words, concentration)
+    return assemble(words, NormalShares(prior), Sticks(decomposition))
+
+
 PRIOR = NormalInverseWishart(np.array([0.3, -0.4]), 2.0, np.array([[6.0, 2.0], [2.0, 7.0]]), 10.0)
-STICKS = CorrelatedTopics(5, 1.0, PRIOR, Decomposition.sticks([0, 1, 2]))
-PAIR = CorrelatedTopics(
+STICKS = correlated_topics(5, 1.0, PRIOR, Decomposition.sticks([0, 1, 2]))
+PAIR = correlated_topics(
     4, 0.8, NormalInverseWishart([0.4], 2.0, [[6.0]], 9.0), Decomposition.sticks([1, 0])
 )
-TREE = CorrelatedTopics(
+TREE = correlated_topics(
     4,
     1.2,
     NormalInverseWishart(np.array([0.3, -0.5, 0.2]), 2.0, 8 * np.eye(3) + 2.0, 12.0),
@@ -36,7 +45,7 @@ def weak_model(n_topics, n_words, concentration=0.1):
     """Return the model that the face would make."""
     sticks = Decomposition.sticks(range(n_topics))
     prior = NormalInverseWishart.weak(*sticks.dirichlet_moments(1.0))
-    return CorrelatedTopics(n_words, concentration, prior, sticks)
+    return correlated_topics(n_words, concentration, prior, sticks)
 
 
 SMALL = (40, 15) if JIT else (12, 4)
@@ -96,7 +105,7 @@ class Exact(NamedTuple):
 def exact_document(model, mean, cov, topics, counts, n_points=80):
     """topics: (T, V) probabilities; counts: (V,)."""
     points, weights = hermite(n_points, len(mean))
-    shares = model.proportions(mean + points @ np.linalg.cholesky(cov).T)
+    shares = model.link.shares(mean + points @ np.linalg.cholesky(cov).T)
     likelihood = np.prod((shares @ topics) ** counts, axis=1)
     probability = weights @ likelihood
     return Exact(probability, (weights * likelihood) @ shares / probability)
@@ -107,13 +116,13 @@ def log_evidence(model, counts, shares, weights):
 
     shares, weights : points (s, T) of the law of a document's shares, parameters integrated out
     """
-    tokens, total = np.repeat(np.arange(model.n_words), counts), 0.0
+    tokens, total = np.repeat(np.arange(model.words.n_words), counts), 0.0
     for assigned in itertools.product(range(model.n_topics), repeat=len(tokens)):
-        table = np.zeros((model.n_words, model.n_topics))
+        table = np.zeros((model.words.n_words, model.n_topics))
         for word, topic in zip(tokens, assigned):
             table[word, topic] += 1
         of_topics = weights @ np.prod(shares ** table.sum(axis=0), axis=1)
-        total += of_topics * np.exp(_log_dirichlet_multinomials(table, model.concentration))
+        total += of_topics * np.exp(_log_dirichlet_multinomials(table, model.words.concentration))
     return np.log(total)
 
 
@@ -125,11 +134,11 @@ def _log_dirichlet_multinomials(table, eta):
 
 def student_points(model, n_points=20_001):
     """Return shares and weights of the law of one document for T = 2, mean and cov integrated out."""
-    prior = model.prior
+    prior = model.shares.law
     scale = np.sqrt(prior.scale[0, 0] * (1 + 1 / prior.strength) / prior.degrees)
     law = stats.t(prior.degrees, prior.mean[0], scale)
     psi = law.ppf((np.arange(n_points) + 0.5) / n_points)
-    return model.proportions(psi[:, None]), np.full(n_points, 1 / n_points)
+    return model.link.shares(psi[:, None]), np.full(n_points, 1 / n_points)
 
 
 # the bound, term by term
@@ -145,7 +154,7 @@ class Factors(NamedTuple):
 
 def bound_of_log_share(model, mean, variance, topic):
     """REFERENCE row 18, for any tree: log sigma(c) + (+-m - c) / 2 at each stick above the topic."""
-    starts, nodes, sides = model.decomposition.paths()
+    starts, nodes, sides = model.link.decomposition.paths()
     total = 0.0
     for place in range(starts[topic], starts[topic + 1]):
         j = nodes[place]
@@ -167,19 +176,19 @@ def best_assignments(model, factor, mean, cov):
         shares = [
             bound_of_log_share(model, mean[d], np.diag(cov[d]), t) for t in range(model.n_topics)
         ]
-        for v in range(model.n_words):
+        for v in range(model.words.n_words):
             found[d, v] = softmax(log_topics[v] + shares)
     return found
 
 
 def best_psi(model, factor, counts, factors):
     """Return the mean and covariance of each q(psi_d), given the tilts of the factors so far."""
-    normal = factor.normal
+    normal = factor.shares
     precision = normal.degrees * np.linalg.inv(normal.scale)
     mean, cov = np.empty_like(factors.mean), np.empty_like(factors.cov)
     for d in range(len(mean)):
         tokens = counts[d] @ factors.topic[d]
-        successes, trials = model.decomposition.split(tokens[None])
+        successes, trials = model.link.decomposition.split(tokens[None])
         c = np.sqrt(factors.mean[d] ** 2 + np.diag(factors.cov[d]))
         omega = trials[0] * np.tanh(c / 2) / (2 * c)
         cov[d] = np.linalg.inv(precision + np.diag(omega))
@@ -189,10 +198,10 @@ def best_psi(model, factor, counts, factors):
 
 def bound(model, factor, counts, factors):
     """Return the evidence lower bound, each expectation in its plainest form."""
-    value = -factor.normal.kl(model.prior) - _divergence_of_topics(model, factor)
+    value = -factor.shares.kl(model.shares.law) - _divergence_of_topics(model, factor)
     log_topics = expected_log_topics(factor)
     for d, (mean, cov, topic) in enumerate(zip(*factors)):
-        value += _gaussian_terms(factor.normal, mean, cov)
+        value += _gaussian_terms(factor.shares, mean, cov)
         for t in range(model.n_topics):
             share = bound_of_log_share(model, mean, np.diag(cov), t)
             for v in np.flatnonzero(counts[d]):
@@ -215,7 +224,7 @@ def _gaussian_terms(normal, mean, cov):
 
 def _divergence_of_topics(model, factor):
     """Return the sum over topics of KL(q || prior), as expected log densities."""
-    prior = np.full(model.n_words, model.concentration)
+    prior = np.full(model.words.n_words, model.words.concentration)
     log_topics, total = expected_log_topics(factor), 0.0
     for t in range(model.n_topics):
         for alpha, sign in ((factor.topics[:, t], 1), (prior, -1)):

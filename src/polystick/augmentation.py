@@ -12,7 +12,8 @@ import numpy as np
 
 from polystick import polyagamma
 from polystick.kernels import tilted
-from polystick.kernels.buffers import as_buffers
+from polystick.kernels.buffers import as_buffer, as_buffers
+from polystick.kernels.polyagamma import draw_ragged
 
 LONG_LAG = 3.0  # from which a split is lopsided; even ones have 2
 VARIANCE = 4.0  # of psi a priori, about: what a split without counts leaves open
@@ -46,10 +47,13 @@ def kappa(splits: Counted) -> np.ndarray:
 
 def draw_potential(splits: Counted, psi: np.ndarray, key: np.uint64, rows: np.ndarray) -> Potential:
     """Draw omega ~ PG(trials, psi), each row from its own stream (Gibbs)."""
-    if splits.trials.ndim == 1:
-        omega = polyagamma.draw_ragged(key, rows, cast(Any, splits).starts, splits.trials, psi)
+    trials, psi, omega = as_buffer(splits.trials, np.int64), as_buffer(psi), np.empty(psi.shape)
+    if trials.ndim == 1:
+        starts = as_buffer(cast(Any, splits).starts, np.int64)
     else:
-        omega = polyagamma.draw_rows(key, rows, splits.trials, psi)
+        starts = np.arange(len(trials) + 1) * trials.shape[1]
+    given = (np.uint64(key), as_buffer(rows, np.uint64), starts)
+    draw_ragged(*given, trials.ravel(), psi.ravel(), omega.ravel())
     return Potential(kappa(splits), omega)
 
 

@@ -5,9 +5,8 @@ independent g_k ~ Gamma(b, 1). Its Laplace transform is E exp(-s omega) = cosh^b
 cosh^b(sqrt(z^2/4 + s/2)). It depends on the absolute value of z only (Polson, Scott and Windle
 2013).
 
-`draw`, `mean`, `var`, `logpdf` and `cdf` broadcast like NumPy's functions. `draw_rows` and
-`draw_ragged` are for the inside of the library: they take a key and the ids of rows, and check
-nothing.
+`draw`, `mean`, `var`, `logpdf` and `cdf` broadcast like NumPy's functions. `draw_ragged` is for the inside
+of the library: it takes a key and the ids of rows, and checks nothing.
 """
 
 import numbers
@@ -18,7 +17,7 @@ from polystick.kernels import polyagamma as kernels
 from polystick.kernels import polyagamma_density as density
 from polystick.kernels.buffers import as_buffer
 
-__all__ = ["cdf", "draw", "draw_ragged", "draw_rows", "logpdf", "mean", "var"]
+__all__ = ["cdf", "draw", "draw_ragged", "logpdf", "mean", "var"]
 
 MAX_TRIALS = 10**9
 GROUP = 64  # consecutive elements that share a stream in `draw`; one per element costs 3 ns more
@@ -56,13 +55,6 @@ def draw(b, z, *, seed=None, size=None):
     groups = np.arange(len(starts) - 1, dtype=np.uint64)
     out = draw_ragged(_make_key(seed), groups, starts, b.ravel(), z.ravel())
     return float(out[0]) if size is None and not shape else out.reshape(shape)
-
-
-def draw_rows(key, rows, b, z):
-    """Draw PG(b, z) for (n, k) arrays, row i from the stream of rows[i]."""
-    n, k = np.shape(b)
-    starts = np.arange(n + 1) * k
-    return draw_ragged(key, rows, starts, np.ravel(b), np.ravel(z)).reshape(n, k)
 
 
 def draw_ragged(key, rows, starts, b, z):

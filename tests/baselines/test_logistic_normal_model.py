@@ -1,7 +1,7 @@
 """Logistic-normal topics: the sweep keeps the law, the bound is one, EM climbs, both find topics."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numba
@@ -14,15 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 import naive_logistic
 from joint import Law, first_and_second, one_sweep
 from polystick.alignment import align
-from polystick.baselines import logistic_normal
-from polystick.baselines.logistic_normal import LogisticNormalTopics
+from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.normal import Normal
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
-from polystick.models.topic_factors import RowFactors, TopicFactor
+from polystick.models.multinomial import RowFactors
+from polystick.models.softmax_link import Softmax
+from polystick.models.topic_factors import ExpectedPrior, TopicFactor
+from polystick.models.topic_shares import ExpectedNormal
 from statistics_tools import MAX_Z, z_scores
 
 JIT = not numba.config.DISABLE_JIT
@@ -30,7 +32,7 @@ needs_jit = pytest.mark.skipif(not JIT, reason="thousands of sweeps need the com
 MEAN = np.array([0.5, -0.5, 0.2])
 SCALE = np.array([[6.0, 2.0, 0.0], [2.0, 9.0, -1.0], [0.0, -1.0, 7.0]])
 PRIOR = NormalInverseWishart(MEAN, 1.5, SCALE, 13.0)
-MODEL = LogisticNormalTopics(4, 0.7, PRIOR)
+MODEL = logistic_normal_topics(4, 0.7, PRIOR)
 TOTALS = np.array([0, 1, 4, 25])
 
 
@@ -72,35 +74,34 @@ def test_geweke(n_iter, rng):
 
 
 @dataclass(frozen=True)
-class NextTopic(LogisticNormalTopics):
+class NextTopic(Softmax):
     """The counts of topic t are those of topic t + 1."""
 
-    def draw_psi(self, prior, shard, counts, psi, key):
-        return super().draw_psi(prior, shard, np.roll(counts, -1, axis=1), psi, key)
+    def draw(self, law, ids, counts, psi, key):
+        return super().draw(law, ids, np.roll(counts, -1, axis=1), psi, key)
 
 
 @dataclass(frozen=True)
-class OneStream(LogisticNormalTopics):
+class OneStream(Softmax):
     """Documents share their random numbers."""
 
-    def draw_psi(self, prior, shard, counts, psi, key):
-        same = shard._replace(rows=np.zeros_like(shard.rows))
-        return super().draw_psi(prior, same, counts, psi, key)
+    def draw(self, law, ids, counts, psi, key):
+        return super().draw(law, np.zeros_like(ids), counts, psi, key)
 
 
 @needs_jit
 @pytest.mark.parametrize("wrong", [NextTopic, OneStream])
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
-    assert JOINT.worst_z(partial(sweep, wrong(4, 0.7, PRIOR)), 2500, rng) > MAX_Z
+    assert JOINT.worst_z(partial(sweep, replace(MODEL, link=wrong(3))), 2500, rng) > MAX_Z
 
 
 def test_a_new_order_of_topics_is_but_new_labels(rng):
     parameters, rows, _ = MODEL.simulate(TOTALS, rng)
     order = np.array([2, 0, 1])
-    renamed = MODEL._rename(parameters, order, Key(0))
+    renamed = MODEL.rename(parameters, order, Key(0))
     described, before = map(MODEL.describe_parameters, (renamed, parameters))
     np.testing.assert_array_equal(described["topics"], before["topics"][order])
-    psi = MODEL.renamed(rows.psi, MODEL.prepare(renamed).move)
+    psi = MODEL.link.rename(rows.psi, MODEL.prepare(renamed).move)
     np.testing.assert_array_equal(psi, rows.psi[:, order])
     old, new = (Normal(p.mean, p.cov).log_density(x) for p, x in
                 ((parameters, rows.psi), (renamed, psi)))  # fmt: skip
@@ -109,10 +110,10 @@ def test_a_new_order_of_topics_is_but_new_labels(rng):
 
 def test_the_link_and_back(rng):
     psi = rng.normal(size=(5, 3))
-    pi = MODEL.proportions(psi)
+    pi = MODEL.link.shares(psi)
     np.testing.assert_allclose(pi.sum(axis=1), 1.0)
-    back = MODEL.psi(np.log(pi))
-    np.testing.assert_allclose(MODEL.proportions(back), pi)
+    back = MODEL.link.psi(np.log(pi))
+    np.testing.assert_allclose(MODEL.link.shares(back), pi)
     np.testing.assert_allclose(back.mean(axis=1), MEAN.mean())
 
 
@@ -130,7 +131,7 @@ def test_population_follows_the_law():
 TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
 LAW = np.array([0.3, -0.2]), np.array([[1.5, 0.5], [0.5, 0.8]])
 DOCUMENTS = np.array([[3, 1, 0], [0, 0, 9], [20, 5, 14], [0, 0, 0]])
-TWO = LogisticNormalTopics(3, 0.1, NormalInverseWishart.weak(np.zeros(2), np.ones(2)))
+TWO = logistic_normal_topics(3, 0.1, NormalInverseWishart.weak(np.zeros(2), np.ones(2)))
 
 
 def quadrature(counts, n_points=80):
@@ -146,7 +147,8 @@ def quadrature(counts, n_points=80):
 def given_law(cov=LAW[1]):
     """Return what local steps of EM share, at given parameters."""
     constant = -0.5 * np.linalg.slogdet(cov)[1]
-    return logistic_normal.ExpectedPrior(Normal(LAW[0], cov), constant, TOPICS.T, np.ones(2))
+    law = ExpectedNormal(Normal(LAW[0], cov), constant)
+    return ExpectedPrior(law, lambda vocabulary: TOPICS.T[vocabulary])
 
 
 def climb(prior, counts, n_sweeps=30):
@@ -263,13 +265,13 @@ def test_no_other_parameters_are_better_for_these_documents(part, rng):
     def objective(factor):
         """Hold q(z) too: its share of the bound is sum of expected counts times log topics."""
         prior = MODEL.expect(factor)
-        words = statistics.words.table() * np.log(prior.topics / prior.normaliser)
-        documents = MODEL._bound_but_for_words(prior, shard, rows)
+        words = statistics.words.table() * np.log(prior.words(np.arange(4)))
+        documents = MODEL.link.bound_but_for_words(prior.law, shard, rows)
         return MODEL.elbo(factor, statistics._replace(value=words.sum() + documents))
 
     top = objective(best)
     for by in (0.999, 1.001):
-        normal, topics = best.normal, best.topics
+        normal, topics = best.shares, best.topics
         if part == "topics":
             topics = topics * by ** rng.integers(0, 2, topics.shape)
         mean = normal.mean * (by if part == "mean" else 1.0)
@@ -319,7 +321,7 @@ def test_topics_and_their_correlations_are_found(inference, rng):
     psi = rng.multivariate_normal(np.zeros(3), cov, size=n)
     counts = rng.multinomial(80, softmax(psi, axis=1) @ topics)
     prior = NormalInverseWishart.weak(np.zeros(3), np.ones(3))
-    model = LogisticNormalTopics(3 * own, 0.05, prior)
+    model = logistic_normal_topics(3 * own, 0.05, prior)
     posterior = inference.run(model, model.shards(counts), seed=1)
     found = posterior.flat("topics").mean(axis=0)
     (_, order), _ = align(np.stack([topics, found]).astype(np.float32))

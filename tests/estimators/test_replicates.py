@@ -146,8 +146,9 @@ def test_replicates_have_the_means_of_the_documents():
     )
     model.fit(WORDS)
     drawn = model.predict_counts(WORDS, n_draws=300)
-    means, _ = model._fold(model._check(WORDS), 300)
-    topics = [state[2] for state in model._states(300)]
+    documents = model._documents(model._check(WORDS), {})
+    means, _ = documents.fold(300)
+    topics = [state["topics"] for state in documents.states(300)]
     words = np.mean([m @ t for m, t in zip(means, topics)], axis=0)
     assert np.abs(z_scores(drawn, 40 * words)).max() < MAX_Z
 

@@ -272,6 +272,35 @@ def test_correlated_words(counts, tree):
     assert np.isfinite(model.score(counts))
 
 
+@pytest.mark.parametrize("evolving", [False, True])
+def test_dynamic_topics_on_a_tree_of_words(counts, evolving):
+    """Words of one branch rise and fall together, whether they walk or not."""
+    times = np.repeat([2000, 2001, 2004], 10)
+
+    def fit(tree):
+        options = {"inference": SHORT, "random_state": 0, "n_jobs": 1, "evolving": evolving}
+        return DynamicTopicModel(3, word_tree=tree, **options).fit(counts, times=times)
+
+    none, similar, balanced = map(fit, (None, "similar", "balanced"))
+    for model in (similar, balanced):
+        np.testing.assert_allclose(model.topics_.sum(axis=-1), 1.0, rtol=1e-5)
+        assert np.isfinite(model.score(counts, times=times))
+    assert (none.topics_ == similar.topics_).all() == evolving
+    assert (similar.topics_ != balanced.topics_).any()
+    assert ("node_mean" in similar.posterior_.names()) == (not evolving)
+
+
+def test_leaves_of_a_tree_of_words_are_names(counts):
+    first, *others = counts.columns
+    tree = first
+    for name in others:
+        tree = (name, tree)
+    options = {"word_tree": tree, "inference": SHORT, "random_state": 0, "n_jobs": 1}
+    dynamic = DynamicTopicModel(3, **options).fit(counts, times=np.repeat([2000, 2001, 2004], 10))
+    for model in (dynamic, CorrelatedTopicModel(3, **options).fit(counts)):
+        np.testing.assert_allclose(model.topics_.sum(axis=1), 1.0, rtol=1e-5)
+
+
 TIMES = {
     "integers": np.repeat([2000, 2001, 2004], 10),
     "dates": np.repeat(np.array(["2000-03-01", "2001-07-09", "2004-12-31"], "datetime64[D]"), 10),

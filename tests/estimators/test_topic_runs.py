@@ -25,6 +25,7 @@ MODELS = {
     "mean field": (CorrelatedTopicModel, {"inference": MeanField(1e-9, max_sweeps=16, n_draws=8)}),
     "stochastic": (CorrelatedTopicModel, {"inference": StochasticVI(50, n_passes=3, n_draws=8)}),
     "dynamic": (DynamicTopicModel, {"inference": SHORT}),
+    "dynamic on a tree": (DynamicTopicModel, {"inference": SHORT, "word_tree": "balanced"}),
     "evolving": (DynamicTopicModel, {"inference": SHORT, "evolving": True}),
     "lda": (LDA, {"inference": SHORT}),
     "softmax": (LogisticNormalTopicModel, {"inference": SHORT}),

@@ -5,7 +5,7 @@ from scipy import stats
 
 from naive_gaussian import Potential, posteriors, problem
 from polystick.gaussians import normal
-from polystick.gaussians.normal import Normal
+from polystick.gaussians.normal import Normal, Shifted
 
 K = 24 if numba.config.DISABLE_JIT else 40  # large enough for both forms
 
@@ -46,6 +46,19 @@ def test_draw_is_affine_with_the_posterior_moments():
     np.testing.assert_allclose(mean, means, rtol=1e-8, atol=1e-9)
     gram = np.einsum("nsi,nsj->nij", root, root)
     np.testing.assert_allclose(gram, covs, atol=1e-9 * np.abs(covs).max())
+
+
+def test_rows_about_means_of_their_own_are_normal_rows():
+    """Each row of the block is drawn as `Normal` with its mean draws it, but for rounding."""
+    p = mixed()
+    n, k = p.potential.kappa.shape
+    rng = np.random.default_rng(2)
+    means, noise = rng.normal(size=(n, k)), rng.normal(size=(n, 2 * k))
+    found = Shifted(means, Normal(np.zeros(k), p.cov)).draw(p.potential, noise)
+    for i, mean in enumerate(means):
+        one = Potential(*(a[i : i + 1] for a in p.potential))
+        expected = Normal(mean, p.cov).draw(one, noise[i : i + 1])[0]
+        np.testing.assert_allclose(found[i], expected, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])

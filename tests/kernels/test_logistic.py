@@ -44,8 +44,8 @@ def draw_counts(psi, totals, rng):
 
 
 def sweep(key, rows, counts, precision, mean, psi):
-    psi = psi.copy()
-    logistic.draw_logistic_rows_in_place(key, rows, counts, precision, mean, psi)
+    psi, means = psi.copy(), np.tile(mean, (len(psi), 1))
+    logistic.draw_logistic_rows_in_place(key, rows, counts, precision, means, psi)
     return psi
 
 

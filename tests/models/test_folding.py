@@ -10,13 +10,13 @@ from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models import documents, folding
-from polystick.models.topics import CorrelatedTopics
+from polystick.models.topics import TopicModel
 from statistics_tools import MAX_Z, standard_error, z_scores
-from topic_tools import JIT, exact_document, needs_jit, small_corpus, weak_model
+from topic_tools import JIT, correlated_topics, exact_document, needs_jit, small_corpus, weak_model
 
 MEAN, COV = np.array([0.4, -0.6]), np.array([[2.0, 0.8], [0.8, 3.0]])
 TOPICS = np.array([[0.7, 0.1, 0.1, 0.1], [0.05, 0.8, 0.1, 0.05], [0.1, 0.1, 0.2, 0.6]])
-MODEL = CorrelatedTopics(
+MODEL = correlated_topics(
     4, 0.1, NormalInverseWishart(MEAN, 1.0, COV, 6.0), Decomposition.sticks([0, 1, 2])
 )
 STATE = {"mean": MEAN, "cov": COV, "topics": TOPICS}
@@ -54,9 +54,11 @@ def test_annealed_weights_average_to_the_probability_of_the_words(name, n_stages
 def test_stages_narrow_the_weights_of_many_topics():
     rng, model = np.random.default_rng(1), weak_model(20, 100)
     topics = rng.dirichlet(np.full(100, 0.05), 20)
-    prior = model.fold_prior({"mean": model.prior.mean, "cov": 2 * np.eye(19), "topics": topics})
-    psi = rng.normal(model.prior.mean, np.sqrt(2))
-    shard = copies(rng.multinomial(60, model.proportions(psi) @ topics), 200)
+    prior = model.fold_prior(
+        {"mean": model.shares.law.mean, "cov": 2 * np.eye(19), "topics": topics}
+    )
+    psi = rng.normal(model.shares.law.mean, np.sqrt(2))
+    shard = copies(rng.multinomial(60, model.link.shares(psi) @ topics), 200)
     once, often = (
         folding.annealed_log_weights(model, [prior], shard, 1, n_stages=n).std() for n in (1, 30)
     )
@@ -72,7 +74,7 @@ def test_a_skipped_stage_is_caught(monkeypatch):
     assert abs(z_scores(weights_of(DOCUMENTS["mixed"], n_stages=4), exact)) > MAX_Z
 
 
-class Foresight(CorrelatedTopics):
+class Foresight(TopicModel):
     """Shares have seen the words before they are weighed by them."""
 
     def prior_rows(self, prior, shard, key):
@@ -82,7 +84,7 @@ class Foresight(CorrelatedTopics):
 
 @needs_jit
 def test_shares_that_know_the_words_too_soon_are_caught():
-    wrong = Foresight(4, 0.1, MODEL.prior, MODEL.decomposition)
+    wrong = Foresight(MODEL.words, MODEL.shares, MODEL.link)
     exact = exact_document(MODEL, MEAN, COV, TOPICS, DOCUMENTS["one word"]).probability
     assert abs(z_scores(weights_of(DOCUMENTS["one word"], wrong, n_stages=4), exact)) > MAX_Z
 
@@ -238,9 +240,11 @@ def test_a_document_has_the_same_result_alone_and_in_company(fitted):
 def test_rows_of_the_prior_are_the_same_alone_and_in_company():
     model, counts = small_corpus(64, 2)
     (shard,) = model.shards(counts)
-    k = model.n_sticks
-    topics = np.full((k + 1, model.n_words), 1 / model.n_words)
-    prior = model.fold_prior({"mean": model.prior.mean, "cov": np.eye(k) + 0.3, "topics": topics})
+    k = model.link.n_dims
+    topics = np.full((k + 1, model.words.n_words), 1 / model.words.n_words)
+    prior = model.fold_prior(
+        {"mean": model.shares.law.mean, "cov": np.eye(k) + 0.3, "topics": topics}
+    )
     together = model.prior_rows(prior, shard, Key(1)).psi
     for i in range(len(counts)):
         alone = documents.block(scipy.sparse.csr_array(counts[i : i + 1]), shard.rows[i : i + 1])
@@ -250,9 +254,11 @@ def test_rows_of_the_prior_are_the_same_alone_and_in_company():
 def test_a_fold_is_the_same_alone_and_in_company():
     model, counts = small_corpus(64 if JIT else 8, n_topics=12)
     (shard,) = model.shards(counts)
-    k = model.n_sticks
-    topics = np.random.default_rng(1).dirichlet(np.ones(model.n_words), k + 1)
-    prior = model.fold_prior({"mean": model.prior.mean, "cov": np.eye(k) + 0.3, "topics": topics})
+    k = model.link.n_dims
+    topics = np.random.default_rng(1).dirichlet(np.ones(model.words.n_words), k + 1)
+    prior = model.fold_prior(
+        {"mean": model.shares.law.mean, "cov": np.eye(k) + 0.3, "topics": topics}
+    )
 
     def folded(shard):
         return model.fold(prior, shard, model.initial_rows(prior, shard, Key(1)), Key(2)).psi

@@ -17,6 +17,7 @@ from polystick.models import given_topics
 from polystick.models.given_topics import GivenTopics, Rows
 from polystick.models.multinomial import Rows as RowsOfCounts
 from polystick.models.softmax_counts import SoftmaxCounts
+from polystick.models.topic_words import wide
 from polystick.population import SparseFactors
 from statistics_tools import MAX_Z
 from topic_tools import needs_jit, weak_model
@@ -31,7 +32,7 @@ SIZES = np.array([1.0, 3.0, 0.4, 1.7])  # topics are never normalised
 
 
 def state_of(topics):
-    words = WORDS.pad((topics / topics.sum(axis=1, keepdims=True)).T * SIZES)
+    words = wide((topics / topics.sum(axis=1, keepdims=True)).T * SIZES)
     return SimpleNamespace(**words)
 
 

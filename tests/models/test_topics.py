@@ -1,6 +1,7 @@
 """Correlated topics: the sweep draws from the law, in the same bits for anyone, and finds known topics."""
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,8 +16,10 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
-from polystick.models.topics import CorrelatedTopics, Rows
-from polystick.models.word_counts import Pairs
+from polystick.models.multinomial import Rows
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.topic_words import DirichletWords, Pairs
+from polystick.models.topics import TopicModel
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import (
     JIT,
@@ -74,16 +77,15 @@ def test_geweke(name, n_iter, rng):
 
 
 @dataclass(frozen=True)
-class NoPrior(CorrelatedTopics):
+class NoPrior(DirichletWords):
     """Topics are drawn from the tokens and hardly any prior."""
 
-    def draw_words(self, parameters, counts, key, ordered_map):
-        bare = CorrelatedTopics(self.n_words, 0.05, self.prior, self.decomposition)
-        return bare.draw_words(parameters, counts, key, ordered_map)
+    def draw(self, parameters, counts, key, ordered_map):
+        return DirichletWords(self.n_words, 0.05).draw(parameters, counts, key, ordered_map)
 
 
 @dataclass(frozen=True)
-class LostTokens(CorrelatedTopics):
+class LostTokens(TopicModel):
     """Topics are drawn from the first half of the tokens."""
 
     def draw_rows(self, prior, shard, rows, key):
@@ -95,15 +97,15 @@ class LostTokens(CorrelatedTopics):
 
 
 @dataclass(frozen=True)
-class ForgottenTilt(CorrelatedTopics):
+class ForgottenTilt(Sticks):
     """omega ~ PG(trials, 0)."""
 
-    def draw_psi(self, prior, shard, counts, psi, key):
-        return super().draw_psi(prior, shard, counts, np.zeros_like(psi), key)
+    def draw(self, law, ids, counts, psi, key):
+        return super().draw(law, ids, counts, np.zeros_like(psi), key)
 
 
 @dataclass(frozen=True)
-class OverCounted(CorrelatedTopics):
+class OverCounted(TopicModel):
     """The statistics of the block are added three times."""
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
@@ -112,21 +114,28 @@ class OverCounted(CorrelatedTopics):
 
 
 @dataclass(frozen=True)
-class ForgottenSizes(CorrelatedTopics):
+class ForgottenSizes(TopicModel):
     """Tokens meet topics that were not divided by their sizes."""
 
-    def _draw_assignments(self, prior, shard, psi, key):
-        ones = prior._replace(sizes=np.ones_like(prior.sizes))
-        return super()._draw_assignments(ones, shard, psi, key)
+    def prepare(self, parameters):
+        prior = super().prepare(parameters)
+        return prior._replace(sizes=np.ones_like(prior.sizes))
 
 
 @dataclass(frozen=True)
-class SharedNoise(CorrelatedTopics):
+class SharedNoise(Sticks):
     """All documents have the noise of the first."""
 
-    def draw_psi(self, prior, shard, counts, psi, key):
-        same = shard._replace(rows=np.zeros_like(shard.rows))
-        return super().draw_psi(prior, same, counts, psi, key)
+    def draw(self, law, ids, counts, psi, key):
+        return super().draw(law, np.zeros_like(ids), counts, psi, key)
+
+
+@dataclass(frozen=True)
+class OneDocumentMore(NormalShares):
+    """The mean and the covariance see each document, and one at 0 for each of them."""
+
+    def statistics(self, psi, given):
+        return replace(super().statistics(psi, given), n_rows=2 * len(psi))
 
 
 WRONG = {  # how many sweeps each needs to be caught
@@ -136,11 +145,18 @@ WRONG = {  # how many sweeps each needs to be caught
     OverCounted: 1500,
     ForgottenSizes: 500,
     SharedNoise: 700,
+    OneDocumentMore: 1500,
 }
 
 
 def sabotaged(wrong, model=STICKS):
-    return wrong(model.n_words, model.concentration, model.prior, model.decomposition)
+    """Return the model with one part, or itself, gone wrong."""
+    right = {"words": model.words, "shares": model.shares, "link": model.link}
+    for name, part in right.items():
+        if issubclass(wrong, type(part)):
+            fields = {f.name: getattr(part, f.name) for f in dataclasses.fields(part)}
+            return TopicModel(**{**right, name: wrong(**fields)})
+    return wrong(**right)
 
 
 @needs_jit
@@ -164,7 +180,7 @@ def sbc(model, n_simulations, rng, n_draws=49):
         gibbs = Gibbs(n_draws, n_burn=60, thin=8, n_chains=1, keep=("proportions",))
         posterior = gibbs.run(model, model.shards(counts), seed=seed)
         truth = model.describe_parameters(parameters)
-        shares = model.proportions(rows.psi)
+        shares = model.link.shares(rows.psi)
         likelihood = np.sum(counts * np.log(shares @ truth["topics"]))
         pairs = [(truth[name], posterior[name][0]) for name in ("mean", "cov", "topics")]
         pairs += [(shares[[0, 5], 0], posterior["proportions"][0][:, [0, 5], 0])]
@@ -272,7 +288,7 @@ def burned_in(model, shards, seed, n_burn, until):
     (shard,) = shards
     parameters = model.initial_parameters(shards, Key(seed))
     smallest_first = np.argsort(parameters.share)
-    parameters = model._rename(parameters, smallest_first, Key(seed))
+    parameters = model.rename(parameters, smallest_first, Key(seed))
     rows = model.initial_rows(model.prepare(parameters), shard, Key(seed))
     for i in range(1, until + 1):
         key = Key(seed, i)
@@ -294,19 +310,19 @@ def test_the_largest_topic_comes_first_after_each_reorder(n_burn):
 def test_renamed_topics_tell_the_same_of_documents(model, rng):
     parameters, rows, _ = model.simulate(np.full(40, 5), rng)
     order = np.roll(np.arange(model.n_topics), 1)
-    renamed = model._rename(parameters, order, Key(3))
-    followed = model.renamed(rows.psi, renamed.move)
+    renamed = model.rename(parameters, order, Key(3))
+    followed = model.link.rename(rows.psi, renamed.move)
     for field in ("topics", "sizes"):
         assert (getattr(renamed, field) != getattr(parameters, field)).any()
     words = [
-        model.proportions(psi) @ model.describe_parameters(p)["topics"]
+        model.link.shares(psi) @ model.describe_parameters(p)["topics"]
         for psi, p in ((rows.psi, parameters), (followed, renamed))
     ]
     np.testing.assert_allclose(*words, rtol=1e-6)
-    again = model._rename(renamed, order, Key(3))  # before documents have followed
-    followed = model.renamed(rows.psi, again.move)
+    again = model.rename(renamed, order, Key(3))  # before documents have followed
+    followed = model.link.rename(rows.psi, again.move)
     np.testing.assert_allclose(
-        model.proportions(followed) @ model.describe_parameters(again)["topics"],
+        model.link.shares(followed) @ model.describe_parameters(again)["topics"],
         words[0],
         rtol=1e-6,
     )
@@ -315,7 +331,7 @@ def test_renamed_topics_tell_the_same_of_documents(model, rng):
 def test_the_law_of_psi_is_renamed_too(rng):
     """Up to its shape: where topics swap at one stick, psi changes its sign."""
     parameters, _, _ = STICKS.simulate(TOTALS, rng)
-    renamed = STICKS._rename(parameters, np.array([0, 2, 1]), Key(3))
+    renamed = STICKS.rename(parameters, np.array([0, 2, 1]), Key(3))
     turn = np.array([1.0, -1.0])
     sd = np.sqrt(np.diag(parameters.cov))
     error = sd / np.sqrt(4096)
@@ -326,7 +342,7 @@ def test_the_law_of_psi_is_renamed_too(rng):
 
 def test_agree_gives_all_chains_the_labels_of_the_first(rng):
     parameters, _, _ = STICKS.simulate(TOTALS, rng)
-    mixed = [STICKS._rename(parameters, np.array(o), Key(3)) for o in ([1, 2, 0], [0, 2, 1])]
+    mixed = [STICKS.rename(parameters, np.array(o), Key(3)) for o in ([1, 2, 0], [0, 2, 1])]
     agreed = STICKS.agree([parameters, *mixed], Key(4))
     for chain in agreed:
         np.testing.assert_array_equal(chain.topics, parameters.topics)

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polystick.alignment import align
-from polystick.kernels import assignments, gammas
+from polystick.kernels import gammas
 from polystick.models import documents, warm_start, watched
-from polystick.models.word_counts import padded
+from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
 
 class Parameters(NamedTuple):
@@ -234,19 +234,13 @@ class DirichletTopics:
 
     def fold_prior(self, described):
         """Return what new documents need of a recorded draw."""
-        topics = np.zeros((self.n_words, padded(self.n_topics)), dtype=np.float32)
-        topics[:, : self.n_topics] = described["topics"].T
-        sizes = topics[:, : self.n_topics].sum(axis=0, dtype=np.float64)
-        return FoldPrior(np.asarray(described["alpha"], dtype=np.float64), topics, sizes)
+        return FoldPrior(np.asarray(described["alpha"], float), **wide(described["topics"].T))
 
     def fold(self, prior, shard, rows, key):
         """The topic of each token | shares, then shares | topics of tokens."""
-        counts = np.empty(rows.proportions.shape, dtype=np.int64)
-        pairs = np.empty(int(shard.totals.sum()), dtype=np.int32)
-        assignments.draw_assignments(
-            key.at("topic"), shard.rows, shard.starts, shard.stops, self.word_ids(shard),
-            shard.counts, rows.proportions / prior.sizes, prior.topics, pairs, counts,
-        )  # fmt: skip
+        weights, n_tokens = rows.proportions / prior.sizes, int(shard.totals.sum())
+        given = (shard, self.word_ids(shard), weights, prior.topics, n_tokens, key)
+        counts, _, _ = draw_topics(*given)
         return FoldedRows(draw_shares(prior.alpha, counts, shard.rows, key.at("shares")))
 
     def prior_rows(self, prior, shard, key):
@@ -270,9 +264,7 @@ class DirichletTopics:
         tokens = counts[:, : self.n_topics].sum(axis=0)
         return {
             "alpha": parameters.alpha,
-            "topics": np.ascontiguousarray(
-                topics[:, : self.n_topics].T / sizes[:, None], np.float32
-            ),
+            "topics": probabilities(topics, sizes),
             "share": tokens / max(1, tokens.sum()),
         }
 

@@ -3,12 +3,12 @@
 import numpy as np
 
 from polystick.baselines.lda import DirichletTopics
-from polystick.baselines.logistic_normal import LogisticNormalTopics
+from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
-from polystick.estimators.topic_correlation import TopicCorrelation
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.gibbs import Gibbs
-from polystick.inference.stochastic import StochasticVI
+from polystick.inference.mean_field import MeanField
 from polystick.validation import check_positive, check_prior
 
 _VARIANCE = np.pi**2 / 6  # of a logit, were shares uniform: trigamma(1)
@@ -46,12 +46,6 @@ class LDA(TopicEstimator):
         self.progress = progress
         self.checkpoint = checkpoint
 
-    def _inference(self):
-        inference = super()._inference()
-        if not isinstance(inference, Gibbs):
-            raise TypeError(f"LDA needs inference=Gibbs(...) or None; got {inference!r}")
-        return inference
-
     def _make_model(self, counts):
         alpha = None if self.alpha is None else np.asarray(self.alpha, dtype=np.float64)
         if alpha is not None:
@@ -66,7 +60,7 @@ class LDA(TopicEstimator):
         )
 
 
-class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
+class LogisticNormalTopicModel(CorrelatedTopicEstimator):
     """The correlated topic model with a softmax instead of sticks.
 
     Sampled one logit at a time (Chen et al. 2013), or fitted by variational EM (Blei and Lafferty 2007).
@@ -89,6 +83,8 @@ class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
         As in `CorrelatedTopicModel`.
     """
 
+    _schedules = (Gibbs, MeanField)
+
     def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
@@ -100,18 +96,9 @@ class LogisticNormalTopicModel(TopicCorrelation, TopicEstimator):
         self.progress = progress
         self.checkpoint = checkpoint
 
-    def _inference(self):
-        inference = super()._inference()
-        if isinstance(inference, StochasticVI):
-            raise TypeError(
-                f"LogisticNormalTopicModel needs inference=Gibbs(...), MeanField(...) or None; "
-                f"got {inference!r}"
-            )
-        return inference
-
     def _make_model(self, counts):
         prior = self.prior
         if prior is None:
             prior = NormalInverseWishart.weak(np.zeros(self.n_topics), _VARIANCE)
         prior = check_prior(prior, self.n_topics, per="topic")
-        return LogisticNormalTopics(counts.shape[1], float(self.topic_concentration), prior)
+        return logistic_normal_topics(counts.shape[1], float(self.topic_concentration), prior)

@@ -2,28 +2,27 @@
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
-from polystick.estimators.topic_correlation import TopicCorrelation
-from polystick.estimators.topic_face import TopicEstimator
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
-from polystick.inference.gibbs import Gibbs
-from polystick.models import folding
-from polystick.models.dynamic_topics import DynamicTopics
-from polystick.models.evolving_topics import EvolvingTopics
-from polystick.models.word_trees import similar_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import Sticks
+from polystick.models.topic_words import DirichletWords
+from polystick.models.tree_words import TreeWords
+from polystick.models.walking_shares import WalkingShares
+from polystick.models.walking_words import WalkingWords
 from polystick.validation import all_or_nothing, check_integer, check_level
 
-_DOCUMENTS_AT_ONCE = 64
 _STEP = 0.05  # expected variance of a step of psi from slice to slice, a priori
 
 
-class DynamicTopicModel(TopicCorrelation, TopicEstimator):
+class DynamicTopicModel(CorrelatedTopicEstimator):
     """Topics of documents with time stamps, whose shares move with time.
 
     The mean of the logits of the shares walks from one slice of time to the next; documents scatter about it
@@ -34,15 +33,16 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
     ----------
     n_topics : int
     topic_concentration : float
-        Dirichlet prior of each topic's words; with `evolving` it serves the warm start only.
+        Dirichlet prior of each topic's words; with `evolving` or `word_tree` it serves the warm start only.
     freq : str
         Length of a slice where time stamps are dates, as pandas writes it: "Y", "Q", "M". Integers are
         slices of length 1, and periods have their own.
     evolving : bool
         Whether the words of topics change from slice to slice. Memory then grows with topics x slices x
         words: take long slices and few words.
-    word_tree : str, array, nested tuples, linkage matrix or Decomposition
-        The tree that words of evolving topics walk on, as in `CorrelatedTopicModel`.
+    word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
+        A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
+        "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with two chains.
     random_state, n_jobs, progress, checkpoint
@@ -72,7 +72,7 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree="similar", inference=None, random_state=None, n_jobs=None,
+                 word_tree=None, inference=None, random_state=None, n_jobs=None,
                  progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
@@ -113,7 +113,10 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
         check_integer("n_draws", n_draws, at_least=1)
         draws = self.posterior_.spread(("levels", "cov"), n_draws, self.posterior_.best_chain)
         with one_blas_thread():
-            found = [self.model_.slice_shares({"levels": a, "cov": c}) for a, c in draws]
+            found = [
+                self.model_.shares.shares_by_slice(levels, cov, self.model_.link)
+                for levels, cov in draws
+            ]
         columns = pd.RangeIndex(self.n_topics, name="topic")
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
@@ -139,34 +142,25 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
             topics = topics[:, chosen].mean(axis=1)
         return self._topic_table(topics, n_words, words)
 
-    def _inference(self):
-        inference = super()._inference()
-        if not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"a dynamic topic model needs inference=Gibbs(...) or None; got {inference!r}"
-            )
-        return inference
-
-    def _make_model(self, counts, times):
+    def _make_model(self, counts):
         decomposition = decompose("given", n_categories=self.n_topics)
         mean, variance = decomposition.dirichlet_moments(1.0)
-        shared = (
-            counts.shape[1],
-            float(self.topic_concentration),
-            NormalInverseWishart.weak(mean, variance),
-            decomposition,
+        shares = WalkingShares(
             len(self.slices_),
+            NormalInverseWishart.weak(mean, variance),
             NormalInverseWishart.weak(np.zeros_like(mean), _STEP),
         )
-        if not self.evolving:
-            return DynamicTopics(*shared)
-        return EvolvingTopics(*shared, self._make_tree(counts))
+        return assemble(self._make_words(counts), shares, Sticks(decomposition))
 
-    def _make_tree(self, counts):
-        if isinstance(self.word_tree, str) and self.word_tree == "similar":
-            return similar_words(counts)
-        weights = np.asarray(counts.sum(axis=0)).ravel()
-        return decompose(self.word_tree, n_categories=counts.shape[1], weights=weights)
+    def _make_words(self, counts):
+        concentration = float(self.topic_concentration)
+        if not self.evolving and self.word_tree is None:
+            return DirichletWords(counts.shape[1], concentration)
+        spec = "similar" if self.word_tree is None else self.word_tree
+        tree = tree_of_words(spec, counts, getattr(self, "feature_names_in_", None))
+        if not self.evolving:
+            return TreeWords(tree, concentration)
+        return WalkingWords(tree, len(self.slices_), concentration)
 
     def _coords(self):
         times = np.asarray(
@@ -174,22 +168,6 @@ class DynamicTopicModel(TopicCorrelation, TopicEstimator):
         )
         return {**super()._coords(), "time": times}
 
-    def _shards(self, model, inference, counts, seed, times):
-        return model.shards(counts, slices=self.slices_.number(times))
-
-    def _shard_new(self, counts, ids=None, times=None):
-        slices = self._slices_of(counts.shape[0], times)
-        ids = folding.content_ids(counts) if ids is None else ids
-        return self.model_.shards(counts, _DOCUMENTS_AT_ONCE, ids, slices=slices)
-
-    def _slices_of(self, n, times=None):
+    def _given(self, n, times=None):
         check_length(times, n)
-        return self.slices_.number(times)
-
-    def _lay_out(self, counts, times):
-        if not self.evolving:
-            return counts
-        slices, n_words = self.slices_.number(times), counts.shape[1]
-        columns = counts.indices + n_words * np.repeat(slices, np.diff(counts.indptr))
-        shape = (counts.shape[0], n_words * len(self.slices_))
-        return scipy.sparse.csr_array((counts.data, columns, counts.indptr), shape=shape)
+        return {"slices": self.slices_.number(times)}

@@ -5,13 +5,16 @@ from sklearn.utils.metaestimators import available_if
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
-from polystick.estimators.topic_correlation import TopicCorrelation
-from polystick.estimators.topic_face import TopicEstimator
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
-from polystick.models.topics import CorrelatedTopics
-from polystick.models.word_trees import CorrelatedWords, similar_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.topic_words import DirichletWords
+from polystick.models.tree_words import TreeWords
 from polystick.validation import (
     all_or_nothing,
     check_integer,
@@ -24,7 +27,7 @@ def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
+class CorrelatedTopicModel(CorrelatedTopicEstimator):
     """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
@@ -89,6 +92,8 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
     (20, 3)
     """
 
+    _schedules = (Gibbs, MeanField, StochasticVI)
+
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given",
                  word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
                  progress=None, checkpoint=None):  # fmt: skip
@@ -137,8 +142,7 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
             self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
             shards = stream.model.shards(counts, inference.rows_per_block)
         stream.absorb(shards, execution_for(self.n_jobs))
-        self.stream_ = stream
-        return self._finish(stream.model, inference, None, stream.seed)
+        return self._finish(stream.model, inference, None, stream.seed, stream)
 
     def _make_model(self, counts):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
@@ -146,21 +150,15 @@ class CorrelatedTopicModel(TopicCorrelation, TopicEstimator):
         if prior is None:
             prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
         prior = check_prior(prior, self.n_topics - 1)
-        shared = (counts.shape[1], float(self.topic_concentration), prior, decomposition)
-        if self.word_tree is None:
-            return CorrelatedTopics(*shared)
-        return CorrelatedWords(*shared, self._make_tree(counts))
+        return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
 
-    def _make_tree(self, counts):
+    def _make_words(self, counts):
+        concentration = float(self.topic_concentration)
+        if self.word_tree is None:
+            return DirichletWords(counts.shape[1], concentration)
         if not (self.inference is None or isinstance(self.inference, Gibbs)):
             raise TypeError(
                 f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"
             )
-        if isinstance(self.word_tree, str) and self.word_tree == "similar":
-            return similar_words(counts)
-        return decompose(
-            self.word_tree,
-            n_categories=counts.shape[1],
-            weights=np.asarray(counts.sum(axis=0)).ravel(),
-            names=getattr(self, "feature_names_in_", None),
-        )
+        names = getattr(self, "feature_names_in_", None)
+        return TreeWords(tree_of_words(self.word_tree, counts, names), concentration)

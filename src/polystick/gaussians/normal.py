@@ -11,7 +11,7 @@ from polystick.gaussians import Moments, Potential
 from polystick.kernels import gaussian
 from polystick.kernels.buffers import as_buffers
 
-__all__ = ["Normal"]
+__all__ = ["Normal", "Shifted"]
 
 
 def _inverse(a):
@@ -49,8 +49,9 @@ class Normal:
     def __post_init__(self):
         if self.precision is None:
             object.__setattr__(self, "precision", _inverse(self.cov))
-        for name in ("mean", "cov", "precision"):
-            object.__setattr__(self, name, *as_buffers(getattr(self, name)))
+        held = as_buffers(self.mean, self.cov, self.precision)
+        for name, value in zip(("mean", "cov", "precision"), held):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def natural(cls, precision: np.ndarray, linear: np.ndarray) -> Self:
@@ -126,3 +127,21 @@ class Normal:
         gaussian.quadratic_rows(self.precision, self.mean, psi, quadratic)
         log_det = 2.0 * np.log(np.diag(self.root)).sum()
         return -0.5 * (quadratic + log_det + len(self.mean) * np.log(2.0 * np.pi))
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Rows psi_i ~ N(mean_i, cov), each about a mean of its own; `normal` is the law of psi_i - mean_i."""
+
+    mean: np.ndarray  # (n, k)
+    normal: Normal
+
+    @property
+    def precision(self):
+        return self.normal.precision
+
+    def draw(self, potential, noise):
+        """Draw psi (n, k) given the potential, as `Normal.draw` does."""
+        kappa, omega = potential
+        about = potential._replace(kappa=kappa - omega * self.mean)
+        return self.mean + self.normal.draw(about, noise)

@@ -22,9 +22,7 @@ from polystick.kernels.polyagamma import draw
 from polystick.kernels.streams import normal, open_stream
 
 SMALLEST, LARGEST = 1e-250, 1e250  # a sum between them has lost nothing to under- or overflow
-LARGEST_EXPONENT = (
-    700.0  # beyond LARGEST, but no overflow, which raises where kernels run as Python
-)
+LARGEST_EXPONENT = 700.0  # beyond LARGEST, but no overflow, which Python raises
 MOST_HALVINGS = 30
 LARGEST_STEP = 50.0  # of log variance
 LEAST_GAIN = 1e-4  # of what the slope promises (Armijo)
@@ -45,10 +43,10 @@ def log_sum_of_others(psi, row, site):
 
 
 @kernel(inline="always")
-def _look_right(precision, mean, psi, row, pull, after):
+def _look_right(precision, means, psi, row, pull, after):
     """Prepare the scan: what each site gets from the sites to its right, before they move.
 
-    pull  : (T,) out: sum over j > t of precision[t, j] (psi[j] - mean[j])
+    pull  : (T,) out: sum over j > t of precision[t, j] (psi[j] - means[j])
     after : (T,) out: sum over j > t of exp(psi[j] - top), with top the largest entry, returned
     """
     n_topics = psi.shape[1]
@@ -61,18 +59,19 @@ def _look_right(precision, mean, psi, row, pull, after):
         after[t] = total
         total += math.exp(psi[row, t] - top)
     for t in range(1, n_topics):
-        linalg.add_multiple_in_place(pull[:t], psi[row, t] - mean[t], precision[t, :t])
+        linalg.add_multiple_in_place(pull[:t], psi[row, t] - means[row, t], precision[t, :t])
     return top
 
 
 @kernel
-def draw_logistic_rows_in_place(key, rows, topic_counts, precision, mean, psi):
+def draw_logistic_rows_in_place(key, rows, topic_counts, precision, means, psi):
     """Draw each psi[i, t] given the others, t = 0 ... T - 1, with its omega right before it.
 
     The sum of the others is that of the sites already moved plus that of the sites still to move:
     nothing is ever subtracted, so nothing cancels.
 
     topic_counts : (n, T) int64
+    means        : (n, T) of each row's law
     psi          : (n, T)
     """
     n, n_topics = psi.shape
@@ -82,7 +81,7 @@ def draw_logistic_rows_in_place(key, rows, topic_counts, precision, mean, psi):
         n_tokens = 0
         for t in range(n_topics):
             n_tokens += topic_counts[row, t]
-        top = _look_right(precision, mean, psi, row, pull, after)
+        top = _look_right(precision, means, psi, row, pull, after)
         before = omega = zeta = 0.0
         for t in range(n_topics):
             if n_tokens > 0:
@@ -95,9 +94,9 @@ def draw_logistic_rows_in_place(key, rows, topic_counts, precision, mean, psi):
             noise, s0, s1 = normal(s0, s1)
             j = precision[t, t] + omega
             kappa = topic_counts[row, t] - 0.5 * n_tokens
-            h = kappa + omega * (zeta - mean[t]) - pull[t]  # of psi - mean
+            h = kappa + omega * (zeta - means[row, t]) - pull[t]  # of psi - mean
             shift = (h + math.sqrt(j) * noise) / j
-            psi[row, t] = mean[t] + shift
+            psi[row, t] = means[row, t] + shift
             before += math.exp(min(psi[row, t] - top, LARGEST_EXPONENT))
             linalg.add_multiple_in_place(pull[t + 1 :], shift, precision[t, t + 1 :])
 

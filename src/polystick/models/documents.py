@@ -21,28 +21,29 @@ class Documents(NamedTuple):
     counts: np.ndarray  # (cells,) int32, or float64 where counts are weights
     vocabulary: np.ndarray  # (u,) int32, the words of the block
     columns: np.ndarray  # (cells,) int32, where in the vocabulary each word is
+    given: (
+        dict  # name -> (n, ...), what else is known of the documents, such as their slices of time
+    )
 
     @property
     def totals(self):
         """Return the number of tokens of each document, (n,)."""
-        return totals(self)
+        sums = np.concatenate([[0], np.cumsum(self.counts)])
+        return sums[self.stops] - sums[self.starts]
 
 
-def totals(block):
-    """Return the number of tokens of each document, (n,)."""
-    sums = np.concatenate([[0], np.cumsum(block.counts)])
-    return sums[block.stops] - sums[block.starts]
-
-
-def cut(counts, size=ROWS_PER_BLOCK, ids=None):
-    """Cut counts (n, V), dense or CSR, into blocks of documents."""
+def cut(counts, size=ROWS_PER_BLOCK, ids=None, **given):
+    """Cut counts (n, V), dense or CSR, into blocks of documents, and what is given of each."""
     counts = scipy.sparse.csr_array(counts)
     ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
     work = np.diff(counts.indptr) + ROW_WORK
-    return [block(counts[part], ids[part]) for part in evenly(work, size)]
+    return [
+        block(counts[part], ids[part], {name: values[part] for name, values in given.items()})
+        for part in evenly(work, size)
+    ]
 
 
-def block(counts, ids):
+def block(counts, ids, given=None):
     """Return the rows of a CSR matrix as one block."""
     vocabulary, columns = np.unique(counts.indices, return_inverse=True)
     whole = counts.dtype.kind in "iu"
@@ -54,4 +55,5 @@ def block(counts, ids):
         counts.data.astype(np.int32 if whole else np.float64),
         vocabulary.astype(np.int32),
         columns.astype(np.int32),
+        given or {},
     )

@@ -20,7 +20,6 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
-from polystick.augmentation import Potential
 from polystick.keys import Key
 
 
@@ -75,10 +74,9 @@ def copied(tokens, n_particles):
     every = np.repeat(np.arange(len(tokens.rows)), n_particles)
     number = np.tile(np.arange(n_particles, dtype=np.uint64), len(tokens.rows))
     ids = tokens.rows[every] ^ (number * np.uint64(0x8CB92BA72F3D8DD7))
-    by_document = {name: getattr(tokens, name)[every] for name in ("starts", "stops")}
-    if hasattr(tokens, "slices"):
-        by_document["slices"] = tokens.slices[every]
-    return tokens._replace(rows=ids, **by_document)
+    given = {name: values[every] for name, values in tokens.given.items()}
+    starts, stops = tokens.starts[every], tokens.stops[every]
+    return tokens._replace(rows=ids, starts=starts, stops=stops, given=given)
 
 
 def _pick(log_weights, offset):
@@ -129,13 +127,6 @@ def _stages(shard, n_stages):
 
 def _offsets(lengths):
     return np.cumsum(lengths) - lengths
-
-
-def draw_from_prior(normal, shard, key):
-    """Draw psi (n, k) of documents without words, each the same in any company."""
-    nothing = np.zeros((len(shard.rows), len(normal.mean)))
-    noise = key.normals("prior", shard.rows, 2 * len(normal.mean))
-    return normal.draw(Potential(nothing, nothing), noise)
 
 
 def content_ids(counts):

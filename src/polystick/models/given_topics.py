@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polystick.kernels import assignments
 from polystick.models import softmax_counts
 from polystick.models.multinomial import Rows as RowsOfCounts
 from polystick.models.softmax_counts import SoftmaxCounts
+from polystick.models.topic_words import draw_topics
 
 __all__ = ["GivenTopics"]
 
@@ -103,15 +103,9 @@ class GivenTopics:
         return Rows(drawn.psi, counts), statistics
 
     def _draw_counts(self, shard, psi, key):
-        state = self.state_at(key.sweep)
-        weights = self.shares.probabilities(psi) / state.sizes
-        counts = np.empty(weights.shape, dtype=np.int64)
-        pairs = np.empty(int(shard.totals.sum()), dtype=np.int32)
-        assignments.draw_assignments(
-            key.at("topic"), *shard[:3], self.topic_model.word_ids(shard), shard.counts,
-            weights, state.topics, pairs, counts,
-        )  # fmt: skip
-        return counts
+        state, cells = self.state_at(key.sweep), self.topic_model.word_ids(shard)
+        weights, n_tokens = self.shares.probabilities(psi) / state.sizes, int(shard.totals.sum())
+        return draw_topics(shard, cells, weights, state.topics, n_tokens, key)[0]
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         return self.shares.draw_parameters(parameters, statistics, key, ordered_map)

@@ -231,9 +231,7 @@ class Laplace(NamedTuple):
 
     mean: np.ndarray  # (n, K)
     omega: np.ndarray  # (n, K): J is the prior's precision and omega on the diagonal
-    direction: (
-        np.ndarray
-    )  # (n, K) J^-1 p, so long that J^-1 and its outer product are the covariance
+    direction: np.ndarray  # (n, K) J^-1 p, so long that cov is J^-1 and its outer product
     share: np.ndarray  # (n, 1) |J - n p p'| / |J|
     p: np.ndarray  # (n, K)
 

@@ -1,134 +1,92 @@
-"""The variational half of correlated topics: closed-form coordinate ascent (paper, appendix C).
+"""The variational half of topics: coordinate ascent (paper, appendix C).
 
-The factors are q(topics) q(mean, cov) prod_d q(psi_d) q(z_d) q(omega_d | z_d). Keeping omega given z makes
-each token that reaches a stick carry a PG(1, tilt) variable, tilt^2 = E psi^2, so that
+The factors are q(topics) q(law of psi) prod_d q(psi_d) q(topics of tokens_d); what a link adds to them it
+says itself. Words and shares have a mean field where they have
 
-    E log pi_t  is replaced by its bound  sum over the path of t of (+-E psi / 2 - log 2 cosh(tilt / 2))
+    factor(counts (V, T)), factor(statistics, old=None) -> the best factor; that of words is an array
+    expect(factor)                             -> a function from words (u,) to exp E log topics (u, T);
+                                                  of shares, the law for `rows`
+    divergence(factor)                         -> KL(factor || law)
+    draw_from(factor, rng)                     -> fields
 
-in the update of z, and every update climbs on one objective.
+and words tokens(factor), how many of each topic it has seen, shares expected_statistics(row factors, outer,
+given). The last three are asked of a model's `approximation`: its own parts, or others that know cruder
+factors. A link has
+
+    expected_log_shares(row factors)           -> (n, T), but for a number that topics have in common
+    settle(block, shard, row factors, expect)  -> row factors, expected sum of psi psi', part of the bound
+    draw_shares(block, shard, row factors, points, expect) -> shares (s, n, T)
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import digamma, gammaln
 
-from polystick import augmentation
-from polystick.conjugate import NormalInverseWishart
-from polystick.gaussians.normal import Normal
-from polystick.kernels import assignments, special
-from polystick.models.multinomial import standard_normal_points
-from polystick.models.word_counts import ExpectedWords
-
-LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
-LOCAL_CHANGE = 1e-3  # of E psi, on average, below which a block is settled
+from polystick.kernels import assignments
+from polystick.models.multinomial import RowFactors, standard_normal_points
+from polystick.models.topic_words import ExpectedWords
+from polystick.models.topics import Statistics, TopicModel
 
 
 @dataclass(frozen=True, eq=False)
 class TopicFactor:
-    """q(mean, cov) and q(topics)."""
+    """The factors of the law of psi and of topics."""
 
-    normal: NormalInverseWishart
-    topics: np.ndarray  # (V, T) parameters of Dirichlet laws over words, one for each topic
-
-
-class RowFactors(NamedTuple):
-    """Marginal moments of each q(psi_d)."""
-
-    mean: np.ndarray  # (n, k)
-    variance: np.ndarray  # (n, k)
-
-
-class ExpectedStatistics(NamedTuple):
-    """Sums over documents of expectations."""
-
-    n_rows: float
-    total: np.ndarray  # (k,) of psi
-    outer: np.ndarray  # (k, k) of psi psi'
-    words: ExpectedWords
-    value: float  # the documents' part of the bound
+    shares: Any
+    topics: np.ndarray  # (V, T)
 
 
 class ExpectedPrior(NamedTuple):
     """What the local steps of a sweep share."""
 
-    normal: Normal
-    constant: float  # of the Gaussian part of the bound, for each document
-    topics: np.ndarray  # as in the factor
-    normaliser: np.ndarray  # (T,) digamma of their sums
+    law: Any  # of psi
+    words: Any  # a function from words to topics
 
 
-class VariationalTopics:
-    """What `MeanField` and `StochasticVI` ask of `CorrelatedTopics`."""
+@dataclass(frozen=True)
+class VariationalTopicModel(TopicModel):
+    """A topic model whose parts have a mean field: what `MeanField` and `StochasticVI` ask for."""
 
-    prior: Any
-    decomposition: Any
-    concentration: Any
-    n_words: Any
-    n_topics: Any
-    n_sticks: Any
-    parameters: Any
-    proportions: Any
-    pad: Any
-    moments_of: Any
-    _warm_start: Any
-    _path_signs: Any
+    approximation: Any  # (of shares, of words): who tells of their factors
 
     def initial_factor(self, shards, key):
         """Start from collapsed LDA, with the largest topics first."""
-        start = self._warm_start(shards, key)
-        n, total, outer = self.moments_of(start)
-        by = sum(len(shard.rows) for shard in shards) / max(n, 1)
-        normal = self.prior.posterior(by * n, by * total, by * outer)
-        return TopicFactor(normal, start.word_topics * by + self.concentration)
+        start = self.warm_start(shards, key)
+        psi = self.psi_of(start)
+        by = sum(len(shard.rows) for shard in shards) / max(len(psi), 1)
+        sums = self.shares.statistics(psi, {}).scaled(by)
+        return TopicFactor(self.shares.factor(sums), self.words.factor(start.word_topics * by))
 
     def expect(self, factor):
-        normal = factor.normal
-        constant = 0.5 * (normal.expected_log_det_precision - normal.expected_quadratic)
-        return ExpectedPrior(
-            Normal.natural(normal.expected_precision, normal.expected_linear),
-            constant,
-            factor.topics,
-            digamma(factor.topics.sum(axis=0)),
-        )
+        shares, words = self.approximation
+        return ExpectedPrior(shares.expect(factor.shares), words.expect(factor.topics))
 
     def initial_row_factors(self, prior, shard):
-        shape = (len(shard.rows), self.n_sticks)
-        variance = np.diag(prior.normal.cov)
-        return RowFactors(
-            np.tile(prior.normal.mean, (shape[0], 1)), np.tile(variance, (shape[0], 1))
-        )
+        normal, n = self.shares.rows(prior.law, shard.given).normal, len(shard.rows)
+        return RowFactors(np.tile(normal.mean, (n, 1)), np.tile(np.diag(normal.cov), (n, 1)))
 
     def update_rows(self, prior, shard, rows, key):
-        """q(z) and q(psi) in turns until they settle, then q(z): the documents' part of the bound."""
-        topics = self._expected_topics(prior, shard)
-        nothing = np.empty((0, self.n_topics))
-        for _ in range(LOCAL_STEPS):
-            counts, _ = self._expect_assignments(shard, rows, topics, nothing)
-            moments = self._moments(prior, counts, rows)
-            change = np.abs(moments.mean - rows.mean).mean()
-            rows = RowFactors(moments.mean, moments.variance)
-            if change < LOCAL_CHANGE:
-                break
+        """q(topics of tokens) and q(psi) in turns until they settle, then the former once more."""
+        topics = prior.words(shard.vocabulary)
+        law = self.shares.rows(prior.law, shard.given)
+        rows, outer, of_psi = self.link.settle(law, shard, rows, partial(self._expect, topics))
         words = np.zeros_like(topics)
-        _, value = self._expect_assignments(shard, rows, topics, words)
-        outer = rows.mean.T @ rows.mean + moments.cov_sum
-        value += self._gaussian_part(prior, rows, moments, outer)
-        expected = ExpectedWords(self.n_words, shard.vocabulary, words)
-        return rows, ExpectedStatistics(
-            float(len(rows.mean)), rows.mean.sum(axis=0), outer, expected, value
+        _, value = self._expect_assignments(topics, shard, rows, words)
+        return rows, Statistics(
+            self.shares.expected_statistics(rows, outer, shard.given),
+            ExpectedWords(self.words.n_words, shard.vocabulary, words),
+            value + of_psi,
         )
 
-    def _expected_topics(self, prior, shard):
-        """Return exp E log topics for the words of the block, (u, T)."""
-        out = np.empty((len(shard.vocabulary), self.n_topics))
-        special.exp_digamma_rows(prior.topics, shard.vocabulary, prior.normaliser, out)
-        return out
+    def _expect(self, topics, shard, rows):
+        """Return the expected counts of topics in each document, (n, T)."""
+        return self._expect_assignments(topics, shard, rows, topics[:0])[0]
 
-    def _expect_assignments(self, shard, rows, topics, words):
-        """Return the expected topic counts of each document and its part of the bound; fill words."""
-        log_weights = self.expected_log_proportions(rows)
+    def _expect_assignments(self, topics, shard, rows, words):
+        """Return these counts and the tokens' part of the bound; fill words unless they are empty."""
+        log_weights = self.link.expected_log_shares(rows)
         top = log_weights.max(axis=1, keepdims=True)
         counts = np.empty(log_weights.shape)
         value = assignments.expect_assignments(
@@ -137,66 +95,43 @@ class VariationalTopics:
         )  # fmt: skip
         return counts, value + shard.totals @ top[:, 0]
 
-    def expected_log_proportions(self, rows):
-        """Return the bound of E log pi, (n, T)."""
-        log_cosh = augmentation.log_two_cosh(np.sqrt(rows.mean**2 + rows.variance))
-        signs = self._path_signs
-        return 0.5 * rows.mean @ signs - log_cosh @ np.abs(signs)
-
-    def _moments(self, prior, counts, rows):
-        tilt = np.sqrt(rows.mean**2 + rows.variance)
-        splits = self.decomposition.split(counts)
-        return prior.normal.moments(augmentation.expected_potential(splits, tilt))
-
-    def _gaussian_part(self, prior, rows, moments, outer):
-        """Return E log p(psi) - E log q(psi)."""
-        return (
-            len(rows.mean) * (prior.constant + 0.5 * self.n_sticks)
-            + prior.normal.linear @ rows.mean.sum(axis=0)
-            - 0.5 * np.vdot(prior.normal.precision, outer)
-            - 0.5 * moments.log_det.sum()
-        )
-
     def update_factor(self, factor, statistics):
-        """q(mean, cov) and q(topics)."""
-        topics = self.concentration + statistics.words.table()
-        return TopicFactor(self.prior.posterior(*statistics[:3]), topics)
+        shares = self.shares.factor(statistics.shares, factor.shares)
+        return TopicFactor(shares, self.words.factor(statistics.words.table()))
 
     def elbo(self, factor, statistics):
-        return statistics.value - factor.normal.kl(self.prior) - self._kl_of_topics(factor.topics)
-
-    def _kl_of_topics(self, topics):
-        """Return KL(q(topics) || Dirichlet(concentration))."""
-        eta, sums = self.concentration, topics.sum(axis=0)
-        theirs = self.n_topics * (gammaln(self.n_words * eta) - self.n_words * gammaln(eta))
-        mine = gammaln(sums).sum() + special.dirichlet_sum(topics, eta, digamma(sums))
-        return mine - theirs
+        shares, words = self.approximation
+        value = statistics.value - shares.divergence(factor.shares)
+        return value - words.divergence(factor.topics)
 
     # stochastic
 
     def scale(self, statistics, by):
-        n_rows, total, outer, words, value = statistics
-        return ExpectedStatistics(by * n_rows, by * total, by * outer, words.scaled(by), by * value)
+        shares, words, value = statistics
+        return Statistics(shares.scaled(by), words.scaled(by), by * value)
 
     def blend(self, factor, other, rate):
         topics = (1.0 - rate) * factor.topics + rate * other.topics
-        return TopicFactor(factor.normal.blend(other.normal, rate), topics)
+        return TopicFactor(factor.shares.blend(other.shares, rate), topics)
 
     # what to record
 
     def draw_from_factor(self, factor, key):
-        rng = key.generator("factor")
-        mean, cov = factor.normal.draw(rng)[:2]
-        words = self.pad(rng.standard_gamma(factor.topics))
-        sums = factor.topics.sum(axis=0) - self.n_words * self.concentration
-        return self.parameters({"mean": mean, "cov": cov}, words, sums / max(sums.sum(), 1e-300))
+        (shares, words), rng = self.approximation, key.generator("factor")
+        fields = shares.draw_from(factor.shares, rng), words.draw_from(factor.topics, rng)
+        return self.parameters(*fields, self.words.tokens(factor.topics))
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_d), with the same points for each document."""
-        topics = self._expected_topics(prior, shard)
-        counts, _ = self._expect_assignments(shard, rows, topics, np.empty((0, self.n_topics)))
-        tilt = np.sqrt(rows.mean**2 + rows.variance)
-        potential = augmentation.expected_potential(self.decomposition.split(counts), tilt)
-        points = standard_normal_points(n_draws, self.n_sticks)
-        psi, _ = prior.normal.draws(potential, np.broadcast_to(points, (len(tilt), *points.shape)))
-        return {"proportions": np.moveaxis(self.proportions(psi), 1, 0)}
+        topics = prior.words(shard.vocabulary)
+        law = self.shares.rows(prior.law, shard.given)
+        points = standard_normal_points(n_draws, self.link.n_dims)
+        given = (law, shard, rows, points, partial(self._expect, topics))
+        return {"proportions": self.link.draw_shares(*given)}
+
+
+def assemble(words, shares, link):
+    """Return the model of three parts, with a mean field where they have one."""
+    if hasattr(words, "expect") and hasattr(shares, "expect") and hasattr(link, "settle"):
+        return VariationalTopicModel(words, shares, link, (shares, words))
+    return TopicModel(words, shares, link)

@@ -16,15 +16,13 @@ from scipy.special import digamma
 
 from polystick.kernels import collapsed
 from polystick.keys import Key
-from polystick.models.word_counts import padded
+from polystick.models.topic_words import padded
 
 N_SWEEPS = 60
 MAX_TOKENS = 1_500_000
 MIN_DOCUMENTS = 1000  # of a large corpus; where they are long, each gives a part of its tokens
-MOST_STARTS, TOKENS_OF_STARTS = (
-    8,
-    400_000,
-)  # so many runs, of so many tokens in all but one at least
+MOST_STARTS = 8  # runs, but one at least:
+TOKENS_OF_STARTS = 400_000  # of all runs together
 ALPHA_SUM = 5.0  # before it is learned
 LEARN_EVERY = 5  # sweeps
 PRIOR_SHAPE, PRIOR_RATE = 1.001, 1.0  # of the gamma prior of alpha, as in MALLET

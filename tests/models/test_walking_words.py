@@ -1,4 +1,4 @@
-"""Evolving topics: the sweep draws from the law, walks are those of the dense Gaussian, changes are found."""
+"""Walking words: the sweep draws from the law, walks are those of the dense Gaussian, changes are found."""
 
 import itertools
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ import pytest
 from dated_tools import (
     N_SLICES,
     SLICES,
-    STEP_PRIOR,
+    STEPS,
     TOTALS,
+    WALKING,
     cut_and_resume,
     dated_corpus,
     law_of,
@@ -25,15 +26,19 @@ from polystick.estimators.dynamic_topics import DynamicTopicModel
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models import evolving_topics, folding, word_trees
-from polystick.models.evolving_topics import EvolvingTopics
-from polystick.models.word_trees import draw_law_of_nodes
+from polystick.models import folding, tree_words, walking_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import Sticks
+from polystick.models.tree_words import draw_law_of_nodes
+from polystick.models.walking_shares import WalkingShares
+from polystick.models.walking_words import WalkingWords
 from statistics_tools import MAX_Z
-from topic_tools import JIT, PRIOR, needs_jit
+from topic_tools import JIT, needs_jit
 
 STICKS = Decomposition.sticks([0, 1, 2])
 WORD_TREE = Decomposition.from_tuples((((0, 1), (2, 3)), 4))
-MODEL = EvolvingTopics(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR, WORD_TREE)
+WORDS = WalkingWords(WORD_TREE, N_SLICES, 1.0)
+MODEL = assemble(WORDS, WALKING, Sticks(STICKS))
 
 
 @pytest.fixture
@@ -45,9 +50,9 @@ def rng():
 def mild(monkeypatch):
     """Let nodes be near 0: under the weak prior a chain without much data goes round slowly."""
     for name, value in {"STRENGTH": 1.0, "DEGREES": 8.0, "SCALE": 1.0}.items():
-        monkeypatch.setattr(word_trees, name, value)
-    monkeypatch.setattr(evolving_topics, "STEP_DEGREES", 8.0)
-    monkeypatch.setattr(evolving_topics, "STEP_SCALE", 0.5)
+        monkeypatch.setattr(tree_words, name, value)
+    monkeypatch.setattr(walking_words, "STEP_DEGREES", 8.0)
+    monkeypatch.setattr(walking_words, "STEP_SCALE", 0.5)
 
 
 # the sweep against the law
@@ -78,7 +83,7 @@ def test_geweke_under_the_weak_prior(rng):
 
 
 @dataclass(frozen=True)
-class TokensForAllTime(EvolvingTopics):
+class TokensForAllTime(WalkingWords):
     """Tokens count in all slices."""
 
     def _draw_walks(self, parameters, counts, t, key):
@@ -87,18 +92,18 @@ class TokensForAllTime(EvolvingTopics):
 
 
 @dataclass(frozen=True)
-class LawOfAllSlices(EvolvingTopics):
+class LawOfAllSlices(WalkingWords):
     """The law of the first slice is learned from all of them."""
 
-    def draw_words(self, parameters, counts, key, ordered_map):
-        fields = super().draw_words(parameters, counts, key, ordered_map)
+    def draw(self, parameters, counts, key, ordered_map):
+        fields = super().draw(parameters, counts, key, ordered_map)
         psi = fields["node_psi"].reshape(-1, self.n_words - 1)
         mean, variance = draw_law_of_nodes(psi, key.generator("wrong"))
         return {**fields, "node_mean": mean, "node_variance": variance}
 
 
 @dataclass(frozen=True)
-class StepsLikeTheStart(EvolvingTopics):
+class StepsLikeTheStart(WalkingWords):
     """Nodes step as far as they start from their mean."""
 
     def _draw_walks(self, parameters, counts, t, key):
@@ -107,7 +112,7 @@ class StepsLikeTheStart(EvolvingTopics):
 
 
 @dataclass(frozen=True)
-class SharedNoise(EvolvingTopics):
+class SharedNoise(WalkingWords):
     """All topics have the noise of the first."""
 
     def _draw_walks(self, parameters, counts, t, key):
@@ -116,11 +121,11 @@ class SharedNoise(EvolvingTopics):
 
 
 @dataclass(frozen=True)
-class FewerSteps(EvolvingTopics):
+class FewerSteps(WalkingWords):
     """The steps are thought to be fewer by a fifth than those that were summed."""
 
-    def draw_words(self, parameters, counts, key, ordered_map):
-        fields = super().draw_words(parameters, counts, key, ordered_map)
+    def draw(self, parameters, counts, key, ordered_map):
+        fields = super().draw(parameters, counts, key, ordered_map)
         return {**fields, "node_step": 1.25 * fields["node_step"]}
 
 
@@ -136,7 +141,7 @@ WRONG = {
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng, mild):
-    twin = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR, WORD_TREE)
+    twin = assemble(wrong(WORD_TREE, N_SLICES, 1.0), WALKING, Sticks(STICKS))
     assert MILD.worst_z(partial(sweep, twin), n_iter, rng) > MAX_Z
 
 
@@ -154,10 +159,10 @@ class Chosen(Key):
 
 @pytest.mark.parametrize("t", [0, 2])
 def test_walks_are_drawn_from_the_dense_gaussian(t, rng):
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     counts = rng.integers(0, 6, (N_SLICES, 5))
     counts[1] = 0
-    found = MODEL._draw_walks(parameters, counts, t, Chosen(4))
+    found = WORDS._draw_walks(parameters, counts, t, Chosen(4))
     ids = np.arange(N_SLICES, dtype=np.uint64) + np.uint64(t * N_SLICES)
     kappa, omega = augmentation.draw_potential(
         WORD_TREE.split(counts), parameters.node_psi[t], Key(4).at("node omega"), ids
@@ -169,22 +174,22 @@ def test_walks_are_drawn_from_the_dense_gaussian(t, rng):
 
 
 def test_topics_have_streams_of_their_own(rng):
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     same = parameters._replace(node_psi=np.zeros_like(parameters.node_psi))
     none = np.zeros((N_SLICES, 5), dtype=np.int64)
-    walks = np.stack([MODEL._draw_walks(same, none, t, Key(2)) for t in range(3)])
+    walks = np.stack([WORDS._draw_walks(same, none, t, Key(2)) for t in range(3)])
     start = np.broadcast_to(parameters.node_mean, (3, 1, 4))
     steps = np.diff(walks, axis=1, prepend=start)
     assert len(np.unique(np.round(steps, 9))) == steps.size
 
 
 def test_many_tokens_decide_the_topics_of_each_slice(rng):
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     truth = rng.dirichlet([2.0] * 5, (N_SLICES, 3))  # (S, T, V)
     counts = np.zeros((N_SLICES * 5, 8), np.int32)
     counts[:, :3] = np.round(1e6 * truth).swapaxes(1, 2).reshape(-1, 3)
     for i in range(100):
-        words = MODEL.draw_words(parameters, counts, Key(1, i), map)
+        words = WORDS.draw(parameters, counts, Key(1, i), map)
         parameters = parameters._replace(**words)
     found = MODEL.describe_parameters(parameters)["topics"]
     np.testing.assert_allclose(found, truth.swapaxes(0, 1), atol=0.005)
@@ -199,7 +204,7 @@ def test_words_are_numbered_by_slice():
     counts[[0, 1, 5, 6, -1]] = 0
     (shard,) = MODEL.shards(counts, slices=slices)
     truth = [s * 5 + v for row, s in zip(counts, slices) for v in np.flatnonzero(row)]
-    np.testing.assert_array_equal(MODEL.word_ids(shard), truth)
+    np.testing.assert_array_equal(WORDS.cells(shard), truth)
 
 
 def test_words_are_numbered_by_slice_while_some_are_hidden():
@@ -211,20 +216,20 @@ def test_words_are_numbered_by_slice_while_some_are_hidden():
     stages = folding._stages(shard, 7)
     for before, after in itertools.pairwise(stages):
         fresh = tokens._replace(starts=tokens.starts + before, stops=tokens.starts + after)
-        found = MODEL.word_ids(fresh)
+        found = WORDS.cells(fresh)
         for i, (a, b) in enumerate(zip(fresh.starts, fresh.stops)):
             np.testing.assert_array_equal(found[a:b], slices[i] * 5 + tokens.words[a:b])
 
 
 @pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0]])
 def test_renamed_topics_tell_the_same_of_documents(order, rng):
-    parameters, rows, _ = MODEL.simulate(TOTALS, SLICES, rng)
-    renamed = MODEL._rename(parameters, np.array(order), Key(3))
-    followed = MODEL.renamed(rows.psi, renamed.move)
+    parameters, rows, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
+    renamed = MODEL.rename(parameters, np.array(order), Key(3))
+    followed = MODEL.link.rename(rows.psi, renamed.move)
     words = []
     for psi, p in ((rows.psi, parameters), (followed, renamed)):
         topics = MODEL.describe_parameters(p)["topics"][:, SLICES]
-        words.append(np.einsum("nt,tnv->nv", MODEL.proportions(psi), topics))
+        words.append(np.einsum("nt,tnv->nv", MODEL.link.shares(psi), topics))
         np.testing.assert_allclose(
             MODEL.describe_parameters(p)["topics"], WORD_TREE.probabilities(p.node_psi), rtol=1e-6
         )
@@ -295,7 +300,9 @@ def test_a_change_is_not_found_where_there_is_none(rng):
 
 
 TREE_IN_BITS = Decomposition.balanced(20)
-MODEL_IN_BITS = EvolvingTopics(20, 0.1, PRIOR, STICKS, 4, STEP_PRIOR, TREE_IN_BITS)
+MODEL_IN_BITS = assemble(
+    WalkingWords(TREE_IN_BITS, 4, 0.1), WalkingShares(4, *STEPS), Sticks(STICKS)
+)
 SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 2, n_chains=1)
 NAMES = ("levels", "cov", "step_cov", "topics", "share", "node_step")
 
@@ -334,7 +341,7 @@ def test_empty_slices_anywhere(used):
     counts = counts if used else np.zeros_like(counts)
     counts[[0, -1]] = 0
     tree = Decomposition.balanced(6)
-    model = EvolvingTopics(6, 0.1, PRIOR, STICKS, 3, STEP_PRIOR, tree)
+    model = assemble(WalkingWords(tree, 3, 0.1), WALKING, Sticks(STICKS))
     posterior = SHORT.run(model, model.shards(counts, slices=slices), seed=1)
     np.testing.assert_allclose(posterior["topics"].sum(axis=-1), 1.0, rtol=1e-5)
     np.testing.assert_allclose(posterior.running("proportions")[0].sum(axis=1), 1.0)

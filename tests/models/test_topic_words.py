@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polystick.models.word_counts import ExpectedWords, Pairs, padded
+from polystick.models.topic_words import ExpectedWords, Pairs, padded
 
 
 @pytest.fixture

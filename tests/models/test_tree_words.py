@@ -19,9 +19,11 @@ from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models import word_trees
-from polystick.models.word_trees import (
-    CorrelatedWords,
+from polystick.models import tree_words
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks
+from polystick.models.tree_words import (
+    TreeWords,
     draw_law_of_nodes,
     similar_words,
     simulate_law_of_nodes,
@@ -32,7 +34,9 @@ from topic_tools import JIT, PRIOR, TOTALS, needs_jit
 
 WORD_TREE = Decomposition.from_tuples((((0, 1), (2, 3)), 4))
 STICKS = Decomposition.sticks([0, 1, 2])
-MODEL = CorrelatedWords(5, 1.0, PRIOR, STICKS, WORD_TREE)
+PARTS = (NormalShares(PRIOR), Sticks(STICKS))
+WORDS = TreeWords(WORD_TREE, 1.0)
+MODEL = assemble(WORDS, *PARTS)
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ MILD, WEAK = (Law(lambda rng: MODEL.simulate(TOTALS, rng), summarise) for _ in r
 def mild(monkeypatch):
     """Let nodes be near 0: under the weak prior a chain without much data goes round slowly."""
     for name, value in {"STRENGTH": 1.0, "DEGREES": 8.0, "SCALE": 1.5}.items():
-        monkeypatch.setattr(word_trees, name, value)
+        monkeypatch.setattr(tree_words, name, value)
 
 
 @needs_jit
@@ -86,7 +90,7 @@ def test_geweke_under_the_weak_prior(rng):
 
 
 @dataclass(frozen=True)
-class ForgottenTilt(CorrelatedWords):
+class ForgottenTilt(TreeWords):
     """Omega of the nodes ~ PG(trials, 0)."""
 
     def _draw_nodes(self, parameters, counts, t, key):
@@ -95,7 +99,7 @@ class ForgottenTilt(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class ForgottenMean(CorrelatedWords):
+class ForgottenMean(TreeWords):
     """Nodes are drawn about 0."""
 
     def _draw_nodes(self, parameters, counts, t, key):
@@ -104,7 +108,7 @@ class ForgottenMean(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class HalvedVariances(CorrelatedWords):
+class HalvedVariances(TreeWords):
     """Nodes are drawn with half of their variance."""
 
     def _draw_nodes(self, parameters, counts, t, key):
@@ -113,7 +117,7 @@ class HalvedVariances(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class SharedNoise(CorrelatedWords):
+class SharedNoise(TreeWords):
     """All topics have the noise of the first."""
 
     def _draw_nodes(self, parameters, counts, t, key):
@@ -122,7 +126,7 @@ class SharedNoise(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class OtherTree(CorrelatedWords):
+class OtherTree(TreeWords):
     """Tokens are split by the tree of other words."""
 
     def _draw_nodes(self, parameters, counts, t, key):
@@ -130,11 +134,11 @@ class OtherTree(CorrelatedWords):
 
 
 @dataclass(frozen=True)
-class TrebledTopics(CorrelatedWords):
+class TrebledTopics(TreeWords):
     """The law of the nodes counts each topic three times."""
 
-    def draw_words(self, parameters, counts, key, ordered_map):
-        fields = super().draw_words(parameters, counts, key, ordered_map)
+    def draw(self, parameters, counts, key, ordered_map):
+        fields = super().draw(parameters, counts, key, ordered_map)
         thrice = np.concatenate([fields["node_psi"]] * 3)
         mean, variance = draw_law_of_nodes(thrice, key.generator("nodes"))
         return {**fields, "node_mean": mean, "node_variance": variance}
@@ -153,7 +157,7 @@ WRONG = {
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng, mild):
-    twin = wrong(5, 1.0, PRIOR, STICKS, WORD_TREE)
+    twin = assemble(wrong(WORD_TREE, 1.0), *PARTS)
     assert MILD.worst_z(partial(sweep, twin), n_iter, rng) > MAX_Z
 
 
@@ -171,7 +175,7 @@ class Silent(Key):
 def test_nodes_are_drawn_about_the_mean_of_a_scalar_gaussian(t, rng):
     p, _, _ = MODEL.simulate(TOTALS, rng)
     counts = np.array([[4, 0, 3, 0, 9]])
-    found = MODEL._draw_nodes(p, counts, t, Silent(4))
+    found = WORDS._draw_nodes(p, counts, t, Silent(4))
     ids = np.array([t], dtype=np.uint64)
     splits, old = WORD_TREE.split(counts), p.node_psi[t : t + 1]
     kappa, omega = augmentation.draw_potential(splits, old, Key(4).at("node omega"), ids)
@@ -181,7 +185,7 @@ def test_nodes_are_drawn_about_the_mean_of_a_scalar_gaussian(t, rng):
             walk_problem(p.node_mean[j], p.node_variance[j], 1.0, kappa[:, j], omega[:, j])
         )
         np.testing.assert_allclose(found[0, j], truth.mean[0, 0], rtol=1e-9, atol=1e-12)
-        noisy = MODEL._draw_nodes(p, counts, t, Key(4))[0, j] - found[0, j]
+        noisy = WORDS._draw_nodes(p, counts, t, Key(4))[0, j] - found[0, j]
         noise = Key(4).normals("node psi", ids, 4)[0, j]
         np.testing.assert_allclose(noisy, noise * np.sqrt(truth.cov[0, 0, 0, 0]), rtol=1e-9)
 
@@ -198,8 +202,8 @@ def expected_moments(law):
 
 
 def prior_of_node():
-    degrees = word_trees.DEGREES
-    return NormalInverseWishart([0.0], word_trees.STRENGTH, [[degrees * word_trees.SCALE]], degrees)
+    degrees = tree_words.DEGREES
+    return NormalInverseWishart([0.0], tree_words.STRENGTH, [[degrees * tree_words.SCALE]], degrees)
 
 
 def test_the_law_of_nodes_is_normal_inverse_gamma(rng):
@@ -222,7 +226,7 @@ def test_simulated_nodes_have_this_law_too(rng):
 def test_topics_of_one_word_can_be_simulated(rng):
     """Probabilities that round to a little more than 1 are no error."""
     parameters, rows, _ = MODEL.simulate(np.full(200, 3), rng)
-    certain = MODEL._fields(np.full((3, 4), 40.0), parameters.node_mean, parameters.node_variance)
+    certain = WORDS._fields(np.full((3, 4), 40.0), parameters.node_mean, parameters.node_variance)
     counts = MODEL.simulate_counts(parameters._replace(**certain), rows, np.full(200, 3), rng)
     np.testing.assert_array_equal(counts[:, 0], 3)
 
@@ -239,10 +243,10 @@ def test_a_start_has_the_shares_of_the_tokens():
 @pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0]])
 def test_renamed_topics_tell_the_same_of_documents(order, rng):
     parameters, rows, _ = MODEL.simulate(TOTALS, rng)
-    renamed = MODEL._rename(parameters, np.array(order), Key(3))
-    followed = MODEL.renamed(rows.psi, renamed.move)
+    renamed = MODEL.rename(parameters, np.array(order), Key(3))
+    followed = MODEL.link.rename(rows.psi, renamed.move)
     words = [
-        MODEL.proportions(psi) @ MODEL.describe_parameters(p)["topics"]
+        MODEL.link.shares(psi) @ MODEL.describe_parameters(p)["topics"]
         for psi, p in ((rows.psi, parameters), (followed, renamed))
     ]
     np.testing.assert_allclose(*words, rtol=1e-6)
@@ -295,7 +299,7 @@ def nested(pairs):
 
 SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 2, n_chains=1)
 NAMES = ("mean", "cov", "topics", "share", "node_mean", "node_variance")
-MODEL_IN_BITS = CorrelatedWords(20, 0.1, PRIOR, STICKS, Decomposition.balanced(20))
+MODEL_IN_BITS = assemble(TreeWords(Decomposition.balanced(20), 0.1), *PARTS)
 
 
 def same(left, right):

@@ -7,11 +7,11 @@ topics_t        = pi(node_psi_t)                                    pi: the map 
 
 Words that share a branch rise and fall together from topic to topic, all the more the longer they share
 it, and the means pool what topics have in common. Only nodes that a topic's tokens reach carry a potential,
-and each is a scalar, so the cost grows with V as for the Dirichlet prior. The rest is `CorrelatedTopics`.
+and each is a scalar, so the cost grows with V as for the Dirichlet prior.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse.linalg
@@ -19,86 +19,80 @@ from scipy.special import logit
 
 from polystick import augmentation
 from polystick.decomposition import Decomposition
-from polystick.models.topics import CorrelatedTopics
+from polystick.models.topic_words import probabilities, renamed, wide
 
 STRENGTH = 0.1  # of node means: so many topics are they worth
 DEGREES, SCALE = 4.0, 1.0  # of node variances
 
 
-class Parameters(NamedTuple):
-    """Those of `CorrelatedTopics`, and the tree's."""
-
-    mean: np.ndarray
-    cov: np.ndarray
-    topics: np.ndarray
-    sizes: np.ndarray
-    share: np.ndarray
-    move: np.ndarray
-    node_psi: np.ndarray  # (T, V - 1)
-    node_mean: np.ndarray  # (V - 1,)
-    node_variance: np.ndarray  # (V - 1,)
-
-
 @dataclass(frozen=True)
-class CorrelatedWords(CorrelatedTopics):
-    """Correlated topics whose words are correlated too. Sampled only: it has no factors."""
+class TreeWords:
+    """Topics whose words are correlated. It has no factors."""
 
-    word_tree: Decomposition
+    tree: Decomposition
+    concentration: float  # of the collapsed start
 
-    parameter_type: ClassVar[Any] = Parameters
-    dims: ClassVar[Any] = {
-        **CorrelatedTopics.dims,
+    fields: ClassVar = ("topics", "sizes", "node_psi", "node_mean", "node_variance")
+    dims: ClassVar = {
+        "topics": ("topic", "word"),
         "node_mean": ("node",),
         "node_variance": ("node",),
     }
 
-    # simulate
+    @property
+    def n_words(self):
+        return self.tree.n_categories
 
-    def simulate_words(self, rng):
+    def cells(self, shard):
+        return shard.words
+
+    def simulate(self, n_topics, rng):
         mean, variance = simulate_law_of_nodes(self.n_words - 1, rng)
-        noise = rng.standard_normal((self.n_topics, self.n_words - 1))
+        noise = rng.standard_normal((n_topics, self.n_words - 1))
         return self._fields(mean + np.sqrt(variance) * noise, mean, variance)
 
     def _fields(self, psi, mean, variance):
-        words = self.pad(self.word_tree.probabilities(psi).T)
+        words = wide(self.tree.probabilities(psi).T)
         return {**words, "node_psi": psi, "node_mean": mean, "node_variance": variance}
 
     # Gibbs
 
-    def mean_words(self, counts):
-        psi = smoothed_logits(self.word_tree, counts)
+    def mean(self, counts):
+        psi = smoothed_logits(self.tree, counts)
         return self._fields(psi, psi.mean(axis=0), np.full(self.n_words - 1, SCALE))
 
-    def draw_words(self, parameters, counts, key, ordered_map):
+    def draw(self, parameters, counts, key, ordered_map):
         """node_psi | omega, tokens, topic by topic, then the law of the nodes | node_psi."""
-        by_topic = np.ascontiguousarray(counts[:, : self.n_topics].T, dtype=np.int64)
+        n_topics = len(parameters.sizes)
+        by_topic = np.ascontiguousarray(counts[:, :n_topics].T, dtype=np.int64)
 
         def draw(t):
             return self._draw_nodes(parameters, by_topic[t : t + 1], t, key)
 
-        psi = np.concatenate(list(ordered_map(draw, range(self.n_topics))))
+        psi = np.concatenate(list(ordered_map(draw, range(n_topics))))
         return self._fields(psi, *draw_law_of_nodes(psi, key.generator("nodes")))
 
     def _draw_nodes(self, parameters, counts, t, key):
         """Omega | node_psi of topic t, then node_psi | omega: scalars, for the prior is diagonal."""
         ids = np.array([t], dtype=np.uint64)
-        splits = self.word_tree.split(counts)
         old = parameters.node_psi[t : t + 1]
-        potential = augmentation.draw_potential(splits, old, key.at("node omega"), ids)
+        potential = augmentation.draw_potential(
+            self.tree.split(counts), old, key.at("node omega"), ids
+        )
         precision = potential.omega + 1.0 / parameters.node_variance
         linear = potential.kappa + parameters.node_mean / parameters.node_variance
         noise = key.normals("node psi", ids, old.shape[1])
         return linear / precision + noise / np.sqrt(precision)
 
-    def rename_words(self, parameters, order):
-        return {
-            **super().rename_words(parameters, order),
-            "node_psi": parameters.node_psi[order],
-        }
+    def rename(self, parameters, order):
+        return {**renamed(parameters, order), "node_psi": parameters.node_psi[order]}
 
-    def describe_parameters(self, parameters):
+    def given(self, topics):
+        return wide(topics.T)
+
+    def describe(self, parameters):
         return {
-            **super().describe_parameters(parameters),
+            "topics": probabilities(parameters.topics, parameters.sizes),
             "node_mean": parameters.node_mean,
             "node_variance": parameters.node_variance,
         }

@@ -1,4 +1,4 @@
-"""Dynamic topics: the sweep draws from the law, levels are those of the dense Gaussian, trends are found."""
+"""Walking shares: the sweep draws from the law, levels are those of the dense Gaussian, trends are found."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +11,9 @@ from dated_tools import (
     N_SLICES,
     SLICES,
     STEP_PRIOR,
+    STEPS,
     TOTALS,
+    WALKING,
     cut_and_resume,
     dated_corpus,
     law_of,
@@ -22,18 +24,27 @@ from polystick.alignment import align
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.estimators.dynamic_topics import DynamicTopicModel
+from polystick.gaussians.normal import Normal
 from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models.dynamic_topics import DynamicTopics, Statistics, draw_cov
-from polystick.models.topics import Rows
-from polystick.models.word_counts import Pairs
+from polystick.models.multinomial import Rows
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import Sticks, Sums
+from polystick.models.topic_words import DirichletWords
+from polystick.models.walking_shares import WalkingShares, draw_cov
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import JIT, PRIOR, needs_jit
 
 STICKS = Decomposition.sticks([0, 1, 2])
-MODEL = DynamicTopics(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
+
+
+def dynamic_topics(n_words=5, concentration=1.0, shares=WALKING):
+    return assemble(DirichletWords(n_words, concentration), shares, Sticks(STICKS))
+
+
+MODEL = dynamic_topics()
 
 
 @pytest.fixture
@@ -59,57 +70,65 @@ def test_geweke(n_iter, rng):
 
 
 @dataclass(frozen=True)
-class ForgottenLevel(DynamicTopics):
+class Unmoved:
+    """Rows about levels, drawn as if their potential were that of psi less its level."""
+
+    mean: np.ndarray
+    normal: Normal
+
+    def draw(self, potential, noise):
+        return self.mean + self.normal.draw(potential, noise)
+
+
+@dataclass(frozen=True)
+class ForgottenLevel(WalkingShares):
     """The potential of psi is taken for that of psi less its level."""
 
-    def draw_psi(self, prior, shard, counts, psi, key):
-        nothing = prior._replace(levels=np.zeros_like(prior.levels))
-        return prior.levels[shard.slices] + super().draw_psi(nothing, shard, counts, psi, key)
+    def rows(self, walk, given):
+        return Unmoved(walk.mean[given["slices"]], walk.normal)
 
 
 @dataclass(frozen=True)
-class NextSlice(DynamicTopics):
+class NextSlice(WalkingShares):
     """Documents count for the slice after theirs."""
 
-    def summarise(self, shard, psi, pairs, value):
-        later = shard._replace(slices=(shard.slices + 1) % self.n_slices)
-        return super().summarise(later, psi, pairs, value)
+    def statistics(self, psi, given):
+        return super().statistics(psi, {"slices": (given["slices"] + 1) % self.n_slices})
 
 
 @dataclass(frozen=True)
-class ForgottenLevels(DynamicTopics):
+class ForgottenLevels(WalkingShares):
     """cov is drawn from residuals about 0."""
 
-    def draw_law(self, parameters, statistics, key):
-        law = super().draw_law(parameters, statistics, key)
-        rng, n = key.generator("wrong"), statistics.n_rows.sum()
-        return {**law, "cov": draw_cov(self.prior, n, statistics.outer, rng)}
+    def draw(self, parameters, sums, rng):
+        law = super().draw(parameters, sums, rng)
+        return {**law, "cov": draw_cov(self.prior, sums.n_rows.sum(), sums.outer, rng)}
 
 
 @dataclass(frozen=True)
-class OneStepTooMany(DynamicTopics):
+class OneStepTooMany(WalkingShares):
     """The first level counts as a step."""
 
-    def draw_law(self, parameters, statistics, key):
-        law = super().draw_law(parameters, statistics, key)
+    def draw(self, parameters, sums, rng):
+        law = super().draw(parameters, sums, rng)
         steps = np.diff(law["levels"], axis=0, prepend=0.0)
-        wrong = draw_cov(self.step_prior, len(steps), steps.T @ steps, key.generator("wrong"))
+        wrong = draw_cov(self.step_prior, len(steps), steps.T @ steps, rng)
         return {**law, "step_cov": wrong}
 
 
 @dataclass(frozen=True)
-class ExchangedCovariances(DynamicTopics):
+class ExchangedCovariances(WalkingShares):
     """Levels are drawn as if they moved like documents scatter."""
 
-    def _draw_levels(self, parameters, statistics, rng):
-        return super()._draw_levels(parameters._replace(step_cov=parameters.cov), statistics, rng)
+    def _draw_levels(self, parameters, sums, rng):
+        return super()._draw_levels(parameters._replace(step_cov=parameters.cov), sums, rng)
 
 
 WRONG = {
     ForgottenLevel: 500,
     NextSlice: 1000,
     ForgottenLevels: 700,
-    OneStepTooMany: 1000,
+    OneStepTooMany: 2500,
     ExchangedCovariances: 1500,
 }
 
@@ -117,7 +136,7 @@ WRONG = {
 @needs_jit
 @pytest.mark.parametrize(("wrong", "n_iter"), WRONG.items())
 def test_geweke_rejects_a_sabotaged_sweep(wrong, n_iter, rng):
-    twin = wrong(5, 1.0, PRIOR, STICKS, N_SLICES, STEP_PRIOR)
+    twin = dynamic_topics(shares=wrong(N_SLICES, *STEPS))
     assert LAW.worst_z(partial(sweep, twin), n_iter, rng) > MAX_Z
 
 
@@ -134,35 +153,40 @@ class Fixed:
         return self.noise.reshape(shape)
 
 
-def summed_psi(model, rng, n=9):
+def summed_psi(rng, n=9):
     """Return psi in slices 0 and 2 only, and their sums."""
-    slices, psi = rng.choice([0, 2], n), rng.normal(size=(n, model.n_sticks))
-    total = np.array([psi[slices == s].sum(axis=0) for s in range(model.n_slices)])
-    n_rows = np.bincount(slices, minlength=model.n_slices)
-    return slices, psi, Statistics(n_rows, total, psi.T @ psi, Pairs([], np.zeros(3, int)), 0.0)
+    slices, psi = rng.choice([0, 2], n), rng.normal(size=(n, 2))
+    total = np.array([psi[slices == s].sum(axis=0) for s in range(N_SLICES)])
+    return slices, psi, Sums(np.bincount(slices, minlength=N_SLICES), total, psi.T @ psi)
 
 
-def dense_levels(model, parameters, slices, psi):
+def test_sums_are_by_slice(rng):
+    slices, psi, expected = summed_psi(rng)
+    found = WALKING.statistics(psi, {"slices": slices})
+    for name in ("n_rows", "total", "outer"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12)
+
+
+def dense_levels(parameters, slices, psi):
     """Return the law of all levels given psi, document by document."""
-    k, n_slices = model.n_sticks, model.n_slices
+    k, n_slices = psi.shape[1], N_SLICES
     precision = np.zeros((n_slices, k, k))
     linear = np.zeros((n_slices, k))
     for s, x in zip(slices, psi):
         precision[s] += np.linalg.inv(parameters.cov)
         linear[s] += np.linalg.solve(parameters.cov, x)
-    prior = model.prior
-    start = prior.scale / (prior.degrees - k - 1) / prior.strength
-    walk = (prior.mean, start, np.eye(k), parameters.step_cov, np.zeros(k))
+    start = PRIOR.scale / (PRIOR.degrees - k - 1) / PRIOR.strength
+    walk = (PRIOR.mean, start, np.eye(k), parameters.step_cov, np.zeros(k))
     return joint(Problem(*walk, linear, precision))
 
 
 def test_levels_are_drawn_from_the_dense_gaussian(rng):
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
-    slices, psi, statistics = summed_psi(MODEL, rng)
-    truth, size = dense_levels(MODEL, parameters, slices, psi), N_SLICES * 2
-    mean = MODEL._draw_levels(parameters, statistics, Fixed(np.zeros(size)))
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
+    slices, psi, statistics = summed_psi(rng)
+    truth, size = dense_levels(parameters, slices, psi), N_SLICES * 2
+    mean = WALKING._draw_levels(parameters, statistics, Fixed(np.zeros(size)))
     np.testing.assert_allclose(mean, truth.mean, rtol=1e-9)
-    unit = [MODEL._draw_levels(parameters, statistics, Fixed(e)) - mean for e in np.eye(size)]
+    unit = [WALKING._draw_levels(parameters, statistics, Fixed(e)) - mean for e in np.eye(size)]
     root = np.array(unit).reshape(size, size)
     np.testing.assert_allclose(root.T @ root, truth.cov.reshape(size, size), rtol=1e-8, atol=1e-12)
 
@@ -170,7 +194,7 @@ def test_levels_are_drawn_from_the_dense_gaussian(rng):
 def test_simulated_levels_walk(rng):
     """Under a small first covariance and none of the data levels are a walk from the prior mean."""
     n = 4000 if JIT else 500
-    levels = np.stack([MODEL.simulate([0], np.array([0]), rng)[0].levels for _ in range(n)])
+    levels = np.stack([WALKING.simulate(rng)["levels"] for _ in range(n)])
     start = PRIOR.expected_cov / PRIOR.strength
     first = levels[:, 0] - PRIOR.mean
     z = [z_scores(first, 0.0), z_scores(first[:, :, None] * first[:, None], start).ravel()]
@@ -192,9 +216,9 @@ def test_cov_is_drawn_from_the_inverse_wishart_with_known_mean(rng):
 
 
 def test_residuals_are_about_the_level_of_each_document(rng):
-    """What `draw_law` hands to `draw_cov`, in its plainest form."""
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
-    slices, psi, statistics = summed_psi(MODEL, rng)
+    """What `draw` hands to `draw_cov`, in its plainest form."""
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
+    slices, psi, statistics = summed_psi(rng)
     seen = []
 
     def spy(prior, n, outer, rng):
@@ -202,8 +226,8 @@ def test_residuals_are_about_the_level_of_each_document(rng):
         return np.eye(2)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polystick.models.dynamic_topics.draw_cov", spy)
-        levels = MODEL.draw_law(parameters, statistics, Key(1))["levels"]
+        patch.setattr("polystick.models.walking_shares.draw_cov", spy)
+        levels = WALKING.draw(parameters, statistics, rng)["levels"]
     gaps = psi - levels[slices]
     steps = levels[1:] - levels[:-1]
     for (prior, n, outer), (truth, m, rows) in zip(
@@ -219,24 +243,24 @@ def test_residuals_are_about_the_level_of_each_document(rng):
 
 @pytest.mark.parametrize("order", [[1, 2, 0], [0, 2, 1], [2, 1, 0]])
 def test_renamed_topics_tell_the_same_of_documents(order, rng):
-    parameters, rows, _ = MODEL.simulate(TOTALS, SLICES, rng)
-    renamed = MODEL._rename(parameters, np.array(order), Key(3))
-    followed = MODEL.renamed(rows.psi, renamed.move)
+    parameters, rows, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
+    renamed = MODEL.rename(parameters, np.array(order), Key(3))
+    followed = MODEL.link.rename(rows.psi, renamed.move)
     words = [
-        MODEL.proportions(psi) @ MODEL.describe_parameters(p)["topics"]
+        MODEL.link.shares(psi) @ MODEL.describe_parameters(p)["topics"]
         for psi, p in ((rows.psi, parameters), (followed, renamed))
     ]
     assert (renamed.topics != parameters.topics).any()
     np.testing.assert_allclose(*words, rtol=1e-6)
-    shares = [MODEL.proportions(p.levels) for p in (parameters, renamed)]
+    shares = [MODEL.link.shares(p.levels) for p in (parameters, renamed)]
     np.testing.assert_allclose(shares[1], shares[0][:, order], rtol=1e-9)
     np.testing.assert_array_equal(renamed.share, parameters.share[order])
 
 
 def test_covariances_turn_with_the_sticks(rng):
     """Where topics swap at the last stick, its psi changes its sign and nothing else happens."""
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
-    renamed = MODEL._rename(parameters, np.array([0, 2, 1]), Key(3))
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
+    renamed = MODEL.rename(parameters, np.array([0, 2, 1]), Key(3))
     turn = np.array([1.0, -1.0])
     np.testing.assert_allclose(renamed.levels, parameters.levels * turn, rtol=1e-9)
     for name in ("cov", "step_cov"):
@@ -300,7 +324,7 @@ def test_trends_are_not_found_where_there_are_none(rng):
 # bits
 
 
-MODEL_IN_BITS = DynamicTopics(20, 0.1, PRIOR, STICKS, 4, STEP_PRIOR)
+MODEL_IN_BITS = dynamic_topics(20, 0.1, WalkingShares(4, *STEPS))
 SHORT = Gibbs(4, 8, n_chains=2, keep=("proportions",)) if JIT else Gibbs(2, 2, n_chains=1)
 NAMES = ("levels", "cov", "step_cov", "topics", "share")
 
@@ -350,13 +374,13 @@ def test_a_checkpoint_knows_the_time_stamps(tmp_path):
 
 def test_documents_without_words_scatter_about_their_level(rng):
     n = 4000 if JIT else 400
-    parameters, _, _ = MODEL.simulate(TOTALS, SLICES, rng)
+    parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     slices = rng.integers(0, N_SLICES, n)
     (shard,) = MODEL.shards(np.zeros((n, 5), int), n, slices=slices)
     start = Rows(rng.normal(size=(n, 2)))
     (psi,), statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, start, Key(1))
     assert statistics.value == 0
-    np.testing.assert_array_equal(statistics.n_rows, np.bincount(slices))
+    np.testing.assert_array_equal(statistics.shares.n_rows, np.bincount(slices))
     centred = psi - parameters.levels[slices]
     squares = centred[:, :, None] * centred[:, None]
     z = np.append(z_scores(centred, 0.0), z_scores(squares, parameters.cov).ravel())
@@ -370,7 +394,7 @@ def test_empty_slices_anywhere(used):
     slices = np.array(used)[np.arange(12) % len(used)] if used else slices
     counts = counts if used else np.zeros_like(counts)
     counts[[0, -1]] = 0
-    model = DynamicTopics(6, 0.1, PRIOR, STICKS, 3, STEP_PRIOR)
+    model = dynamic_topics(6, 0.1)
     posterior = SHORT.run(model, model.shards(counts, slices=slices), seed=1)
     assert posterior["levels"].shape[2:] == (3, 2)
     assert np.isfinite(posterior["levels"]).all()
@@ -387,6 +411,7 @@ def test_one_slice_only():
 def test_two_topics_have_one_stick():
     counts, slices = dated_corpus(12, 6, 3)
     prior = NormalInverseWishart.weak([0.0], 1.0)
-    model = DynamicTopics(6, 0.1, prior, Decomposition.sticks([0, 1]), 3, prior)
+    link, shares = Sticks(Decomposition.sticks([0, 1])), WalkingShares(3, prior, prior)
+    model = assemble(DirichletWords(6, 0.1), shares, link)
     posterior = SHORT.run(model, model.shards(counts, slices=slices), seed=1)
     assert posterior["step_cov"].shape[2:] == (1, 1)

@@ -1,0 +1,194 @@
+"""The words of topics: how often each has each topic, and the law that topics come from::
+
+topics_t ~ Dirichlet(concentration)            t = 1..T, over the V words
+
+Topics are held word by word, as gammas in single precision that are never normalised: a word's weight in
+topic t is topics[word, t] / sizes[t].
+
+A block of documents knows few of the words, so it hands over what it has: a list of (word, topic) pairs
+(Gibbs), or rows for its own vocabulary (mean field). Both add up block after block, and become a table in
+the end.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from polystick.kernels import assignments, gammas, special
+from polystick.kernels.simd32 import WIDTH
+from polystick.models import documents
+
+WORDS_PER_BLOCK = 1024  # part of the result: sizes are summed block by block
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Tokens as word * padded + topic, block after block, and how many have each topic, (T,)."""
+
+    blocks: list[np.ndarray]
+    tokens: np.ndarray
+
+    def __add__(self, other):
+        return Pairs(self.blocks + other.blocks, self.tokens + other.tokens)
+
+    def table(self, n_words, width):
+        """Return whole counts (n_words, width)."""
+        counts = np.zeros((n_words, width), dtype=np.int32)
+        for pairs in self.blocks:
+            assignments.tally_in_place(pairs, counts)
+        return counts
+
+
+def draw_topics(shard, cells, weights, topics, n_tokens, key):
+    """Draw a topic for each token, given weights (n, T) of topics in documents and topics (V, padded T).
+
+    cells : the row of `topics` that each cell of the block is about
+
+    Returns how many tokens of each document have each topic (n, T), tokens as pairs, and the log likelihood.
+    """
+    counts, pairs = np.empty(weights.shape, dtype=np.int64), np.empty(n_tokens, dtype=np.int32)
+    given = (key.at("topic"), shard.rows, shard.starts, shard.stops, cells, shard.counts)
+    value = assignments.draw_assignments(*given, weights, topics, pairs, counts)
+    return counts, pairs, value
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedWords:
+    """Expected counts (u, T) for the words of a vocabulary (u,)."""
+
+    n_words: int
+    vocabulary: np.ndarray
+    values: np.ndarray
+    _total: list = field(default_factory=list)  # what is added up, once there is a second block
+
+    def __add__(self, other):
+        total = self._total[0] if self._total else self.table()
+        total[other.vocabulary] += other.values
+        return ExpectedWords(self.n_words, self.vocabulary, self.values, [total])
+
+    def scaled(self, by):
+        every = np.arange(self.n_words, dtype=np.int32)
+        return ExpectedWords(self.n_words, every, by * self.table())
+
+    def table(self):
+        """Return expected counts (n_words, T)."""
+        if self._total:
+            return self._total[0]
+        table = np.zeros((self.n_words, self.values.shape[1]))
+        table[self.vocabulary] = self.values
+        return table
+
+
+@dataclass(frozen=True)
+class DirichletWords:
+    """Topics with a Dirichlet law."""
+
+    n_words: int
+    concentration: float
+
+    fields: ClassVar = ("topics", "sizes")
+    dims: ClassVar = {"topics": ("topic", "word")}
+
+    def cells(self, shard):
+        return shard.words
+
+    def simulate(self, n_topics, rng):
+        return wide(rng.standard_gamma(self.concentration, (self.n_words, n_topics)))
+
+    # Gibbs
+
+    def mean(self, counts):
+        return wide(counts + self.concentration)
+
+    def draw(self, parameters, counts, key, ordered_map):
+        """Topics | topics of tokens."""
+        topics, n_topics = np.empty(counts.shape, dtype=np.float32), len(parameters.sizes)
+        site = key.at("topics")
+
+        def draw(block):
+            sums, given = np.empty(n_topics), (counts[block], self.concentration)
+            gammas.draw_topics(site, block.start, *given, topics[block], sums)
+            return sums
+
+        return {"topics": topics, "sizes": sum(ordered_map(draw, self._blocks))}
+
+    @cached_property
+    def _blocks(self):
+        return documents.evenly(np.ones(self.n_words), WORDS_PER_BLOCK)
+
+    def rename(self, parameters, order):
+        return renamed(parameters, order)
+
+    def given(self, topics):
+        return wide(topics.T)
+
+    def describe(self, parameters):
+        return {"topics": probabilities(parameters.topics, parameters.sizes)}
+
+    # mean field: a factor is (V, T), the parameters of a Dirichlet law for each topic
+
+    def factor(self, counts):
+        return self.concentration + counts
+
+    def expect(self, factor):
+        """Return a function from words (u,) to exp E log topics (u, T)."""
+        normaliser = digamma(factor.sum(axis=0))
+
+        def expected(vocabulary):
+            out = np.empty((len(vocabulary), len(normaliser)))
+            special.exp_digamma_rows(factor, vocabulary, normaliser, out)
+            return out
+
+        return expected
+
+    def divergence(self, factor):
+        """Return KL(factor || this law)."""
+        eta, sums = self.concentration, factor.sum(axis=0)
+        theirs = len(sums) * (gammaln(self.n_words * eta) - self.n_words * gammaln(eta))
+        mine = gammaln(sums).sum() + special.dirichlet_sum(factor, eta, digamma(sums))
+        return mine - theirs
+
+    def tokens(self, factor):
+        """Return how many tokens of each topic a factor has seen, (T,)."""
+        return factor.sum(axis=0) - self.n_words * self.concentration
+
+    def draw_from(self, factor, rng):
+        return wide(rng.standard_gamma(factor))
+
+
+def padded(n_topics):
+    """Return the number of topics rounded up to whole vectors."""
+    return -(-n_topics // WIDTH) * WIDTH
+
+
+def wide(topics):
+    """Return topics (V, T), not normalised, as fields of parameters."""
+    n_topics = topics.shape[1]
+    held = np.zeros((len(topics), padded(n_topics)), dtype=np.float32)
+    held[:, :n_topics] = topics
+    return {"topics": held, "sizes": held[:, :n_topics].sum(axis=0, dtype=np.float64)}
+
+
+def renamed(parameters, order):
+    """Return topics and sizes in a new order."""
+    columns = np.concatenate([order, np.arange(len(order), parameters.topics.shape[1])])
+    topics = np.ascontiguousarray(parameters.topics[:, columns])
+    return {"topics": topics, "sizes": parameters.sizes[order]}
+
+
+def probabilities(topics, sizes):
+    """Return topics (V, padded T), which sum to sizes (T,), as probabilities (T, V)."""
+    return np.ascontiguousarray(topics[:, : len(sizes)].T / sizes[:, None], dtype=np.float32)
+
+
+def mixed(shares, topics, slices=None):
+    """Return the probabilities of words (n, V) in documents with these shares (n, T) of topics.
+
+    topics : (T, V), or (T, S, V) where documents are in slices (n,)
+    """
+    if topics.ndim == 2:
+        return shares @ topics
+    return np.einsum("nt,tnv->nv", shares, topics[:, slices])

@@ -1,0 +1,256 @@
+"""Parts of topic models go together, whoever wrote them, and a mean field is there where all have one."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from dated_tools import N_SLICES, SLICES, WALKING
+from joint import Law, first_and_second, one_sweep
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.gaussians.normal import Normal, Shifted
+from polystick.inference.execution import Threads
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.inference.stochastic import StochasticVI
+from polystick.keys import Key
+from polystick.models import tree_words
+from polystick.models.softmax_link import Softmax
+from polystick.models.topic_factors import assemble
+from polystick.models.topic_shares import NormalShares, Sticks, Sums
+from polystick.models.topic_words import DirichletWords
+from polystick.models.tree_words import TreeWords
+from polystick.models.walking_shares import WalkingShares, draw_cov
+from polystick.models.walking_words import WalkingWords
+from polystick.population import LearnedScale
+from statistics_tools import MAX_Z
+from topic_tools import JIT, PRIOR, needs_jit
+
+TREE = Decomposition.from_tuples((((0, 1), (2, 3)), 4))
+STICKS = Sticks(Decomposition.sticks([0, 1, 2]))
+DIRICHLET, BRANCHES = DirichletWords(5, 1.0), TreeWords(TREE, 1.0)
+THREE = NormalInverseWishart([0.3, -0.4, 0.1], 2.0, 4.0 * np.eye(3) + 1.0, 12.0)
+STEPS = NormalInverseWishart(np.zeros(3), 1.0, np.eye(3) + 0.5, 10.0)
+SCALED = LearnedScale(np.array([0.3, -0.4]), 0.7, nu=4.0)
+TOTALS = np.array([0, 0, 4, 8, 1, 12, 8, 12])
+COVARIATES = np.column_stack([np.ones(8), np.linspace(-1, 1, 8), SLICES == 0]).astype(float)
+GIVEN = {"slices": SLICES, "covariates": COVARIATES}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20150618)
+
+
+@pytest.fixture(autouse=True)
+def mild(monkeypatch):
+    """Let nodes be near 0: under the weak prior a chain without much data goes round slowly."""
+    for name, value in {"STRENGTH": 1.0, "DEGREES": 8.0, "SCALE": 1.0}.items():
+        monkeypatch.setattr(tree_words, name, value)
+
+
+# a law of shares that is not in the house
+
+
+@dataclass(frozen=True)
+class RegressedShares:
+    """coefficients ~ N(0, 1), cov ~ InverseWishart(prior), psi_d ~ N(covariates_d coefficients, cov)."""
+
+    n_covariates: int
+    prior: NormalInverseWishart
+
+    fields: ClassVar = ("coefficients", "cov")
+    told: ClassVar = fields
+
+    def dims(self, axis):
+        return {"coefficients": ("covariate", axis), "cov": (axis, f"{axis}_too")}
+
+    def simulate(self, rng):
+        shape = (self.n_covariates, len(self.prior.mean))
+        return {"coefficients": rng.standard_normal(shape), "cov": self.prior.draw(rng).cov}
+
+    def start(self, psi, key):
+        shape = (self.n_covariates, psi.shape[1])
+        return {"coefficients": np.zeros(shape), "cov": np.atleast_2d(np.cov(psi, rowvar=False))}
+
+    def prepare(self, parameters):
+        cov = parameters.cov
+        return parameters.coefficients, Normal(np.zeros(len(cov)), cov)
+
+    def rows(self, law, given):
+        coefficients, normal = law
+        return Shifted(given["covariates"] @ coefficients, normal)
+
+    def statistics(self, psi, given):
+        x = given["covariates"]
+        return Sums(x.T @ x, x.T @ psi, psi.T @ psi)
+
+    def draw(self, parameters, sums, rng):
+        precision = np.linalg.inv(parameters.cov)
+        known = np.kron(sums.n_rows, precision) + np.eye(parameters.coefficients.size)
+        root = np.linalg.cholesky(known)
+        noise = np.linalg.solve(root.T, rng.standard_normal(len(root)))
+        mean = np.linalg.solve(known, (sums.total @ precision).ravel())
+        b = (mean + noise).reshape(parameters.coefficients.shape)
+        cross = b.T @ sums.total
+        outer = sums.outer - cross - cross.T + b.T @ sums.n_rows @ b
+        n = sums.n_rows[0, 0]  # the first covariate is 1
+        return {"coefficients": b, "cov": draw_cov(self.prior, n, outer, rng)}
+
+    def rename(self, parameters, order, link, key):
+        level = parameters.coefficients[0]
+        _, cov = link.rename_law(level, parameters.cov, order, key)
+        return {"coefficients": parameters.coefficients, "cov": cov}
+
+    def average(self, parameters):
+        return parameters.coefficients[0], parameters.cov
+
+
+REGRESSED = RegressedShares(3, PRIOR)
+
+# each combination, and a part of it gone wrong
+
+
+class NextTopics(TreeWords):
+    """Tokens of a topic are those of the next."""
+
+    def draw(self, parameters, counts, key, ordered_map):
+        return super().draw(parameters, np.roll(counts, 1, axis=1), key, ordered_map)
+
+
+class Unmoved(WalkingShares):
+    """Documents scatter about the first level."""
+
+    def rows(self, walk, given):
+        return super().rows(walk, {"slices": 0 * given["slices"]})
+
+
+class Doubled(NormalShares):
+    """Documents count twice."""
+
+    def statistics(self, psi, given):
+        return super().statistics(psi, given).scaled(2)
+
+
+class Reversed(RegressedShares):
+    """Covariates are those of other documents."""
+
+    def statistics(self, psi, given):
+        return super().statistics(psi, {"covariates": given["covariates"][::-1]})
+
+
+WALKING_TOPICS = WalkingShares(N_SLICES, THREE, STEPS)
+COMBINATIONS = {
+    "a tree, walking": ((BRANCHES, WALKING, STICKS), (NextTopics(TREE, 1.0), WALKING, STICKS)),
+    "softmax, walking": (
+        (DIRICHLET, WALKING_TOPICS, Softmax(3)),
+        (DIRICHLET, Unmoved(N_SLICES, THREE, STEPS), Softmax(3)),
+    ),
+    "learned scale": (
+        (DIRICHLET, NormalShares(SCALED), STICKS),
+        (DIRICHLET, Doubled(SCALED), STICKS),
+    ),
+    "regression": ((DIRICHLET, REGRESSED, STICKS), (DIRICHLET, Reversed(3, PRIOR), STICKS)),
+}
+over_combinations = pytest.mark.parametrize("name", COMBINATIONS)
+
+
+def summarise(everything):
+    """Use bounded or light-tailed functions of all that any law has."""
+    p, (psi,), counts = everything
+    law = [np.tanh(np.ravel(p[0]) / 2), np.log(np.diag(p.cov))]
+    words = p.topics[:, :3] / p.sizes
+    tokens = counts[[3, 5, 6, 7], :2] / TOTALS[[3, 5, 6, 7], None]
+    rows = np.tanh(psi / 3)
+    moments = [rows.mean(axis=0), np.square(rows).mean(axis=0), rows[SLICES == 2, 0]]
+    return first_and_second([*law, words[:2].ravel(), tokens.mean(axis=0), *moments])
+
+
+LAWS = {
+    name: Law(partial(assemble(*right).simulate, TOTALS, **GIVEN), summarise)
+    for name, (right, _) in COMBINATIONS.items()
+}
+
+
+def sweep_only(model, everything, i, rng):
+    parameters, rows, counts = everything
+    (shard,) = model.shards(counts, **GIVEN)
+    return *one_sweep(model, parameters, rows, shard, i), counts
+
+
+@needs_jit
+@pytest.mark.parametrize("times", [1, pytest.param(12, marks=pytest.mark.slow)])
+@over_combinations
+def test_sweeps_keep_the_law(name, times, rng):
+    model = assemble(*COMBINATIONS[name][0])
+    z = LAWS[name].drift_z(partial(sweep_only, model), 400 * times, 4, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@needs_jit
+@over_combinations
+def test_wrong_sweeps_are_caught(name, rng):
+    model = assemble(*COMBINATIONS[name][1])
+    z = LAWS[name].drift_z(partial(sweep_only, model), 400, 4, rng)
+    assert np.abs(z).max() > MAX_Z, np.abs(z).max()
+
+
+# any combination runs, in the same bits on any number of threads
+
+SHORT = Gibbs(3, 4, n_chains=2) if JIT else Gibbs(1, 1, n_chains=1)
+
+
+@over_combinations
+def test_threads_leave_the_bits(name, rng):
+    model = assemble(*COMBINATIONS[name][0])
+    counts = rng.poisson(1.0, (8, 5))
+    shards = model.shards(counts, 2, **GIVEN)
+    assert len(shards) == 4
+    one, two = (SHORT.run(model, shards, seed=3, execution=e) for e in (None, Threads(2)))
+    for told in (*model.shares.told, "topics", "share"):
+        np.testing.assert_array_equal(one[told], two[told])
+        assert np.isfinite(one[told]).all()
+
+
+@over_combinations
+def test_new_documents_are_folded_in(name, rng):
+    model = assemble(*COMBINATIONS[name][0])
+    parameters, _, counts = model.simulate(TOTALS, rng, **GIVEN)
+    described = model.describe_parameters(parameters)
+    prior = model.fold_prior({told: described[told] for told in model.fold_names})
+    (shard,) = model.shards(counts, **GIVEN)
+    rows = model.fold(prior, shard, model.prior_rows(prior, shard, Key(1)), Key(2))
+    np.testing.assert_allclose(model.proportions_of(rows).sum(axis=1), 1.0)
+    again = model.log_population({told: described[told] for told in model.shares.told})
+    np.testing.assert_allclose(np.exp(again).sum(axis=1), 1.0)
+
+
+# a mean field where all parts have one
+
+METHODS = (
+    "initial_factor", "expect", "initial_row_factors", "update_rows", "update_factor", "elbo",
+    "scale", "blend", "draw_from_factor", "draw_described_rows",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [DIRICHLET, BRANCHES, WalkingWords(TREE, N_SLICES, 1.0)])
+@pytest.mark.parametrize("shares", [NormalShares(PRIOR), WALKING, REGRESSED])
+def test_a_mean_field_is_there_where_all_parts_have_one(words, shares):
+    model = assemble(words, shares, STICKS)
+    has = words is DIRICHLET and isinstance(shares, NormalShares)
+    assert [hasattr(model, method) for method in METHODS] == [has] * len(METHODS)
+
+
+@pytest.mark.parametrize("inference", [MeanField(1e-4, 300, 40), StochasticVI(4, n_draws=40)])
+def test_a_learned_scale_has_a_mean_field(inference, rng):
+    model = assemble(DIRICHLET, NormalShares(SCALED), STICKS)
+    counts = rng.multinomial(20, rng.dirichlet(np.ones(5), 30 if JIT else 8))
+    posterior = inference.run(model, model.shards(counts), seed=1)
+    bound = posterior.tree["optimisation"]["elbo"].values
+    if isinstance(inference, MeanField):
+        assert (np.diff(bound) > -1e-9 * np.abs(bound[1:])).all()
+    np.testing.assert_allclose(posterior.flat("topics").sum(axis=2), 1.0, rtol=1e-5)
+    assert posterior["cov"].shape[2:] == (2, 2)
