@@ -194,10 +194,10 @@ def test_completion_is_scored_as_the_rest_of_rows(face, counts):
     face.fit(counts)
     seen, rest = (part.toarray() for part in split_words(counts, 0.5, face.seed_))
     seen, rest = (pd.DataFrame(part, columns=NAMES) for part in (seen, rest))
-    given = face.score_samples(rest, observed=seen)
-    np.testing.assert_array_equal(face.score_samples(counts, observed=0.5), given)
+    bare = face.score_samples(rest, observed=seen)
+    np.testing.assert_array_equal(face.score_samples(counts, observed=0.5), bare)
     assert face.score(counts, observed=0.5) == face.score(rest, observed=seen)
-    bare = face.score_samples(rest, observed=seen, coefficient=False)
+    given = face.score_samples(rest, observed=seen, coefficient=True)
     assert face.score(rest, observed=seen) == pytest.approx(bare.sum() / rest.to_numpy().sum())
     np.testing.assert_allclose(given - bare, log_coefficients(rest.to_numpy()), atol=1e-9)
     nothing = face.score_samples(0 * counts, observed=counts)
@@ -249,9 +249,9 @@ def test_scores_with_and_without_the_coefficient(face, counts):
     face.fit(counts)
     x = counts.to_numpy()
     coefficient = gammaln(x.sum(1) + 1) - gammaln(x + 1).sum(1)
-    gap = face.score_samples(counts) - face.score_samples(counts, coefficient=False)
+    gap = face.score_samples(counts, coefficient=True) - face.score_samples(counts)
     np.testing.assert_allclose(gap, coefficient, atol=1e-9)
-    expected = face.score_samples(counts, coefficient=False).sum() / x.sum()
+    expected = face.score_samples(counts).sum() / x.sum()
     assert face.score(counts) == pytest.approx(expected)
 
 
@@ -325,10 +325,10 @@ def test_other_width_than_in_fit(face, counts):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"random_state": 1.5}, TypeError, r"random_state must be an integer or None; got 1\.5"),
+        ({"random_state": 1.5}, TypeError, r"random_state must be an integer, a .*; got 1\.5"),
         ({"random_state": "seed"}, TypeError, "random_state must be an integer"),
         ({"random_state": -1}, ValueError, "random_state must not be negative; got -1"),
-        ({"random_state": np.random.default_rng()}, TypeError, "hidden state"),
+        ({"random_state": [3]}, TypeError, "random_state must be an integer"),
         ({"inference": "gibbs"}, TypeError, r"inference must be Gibbs\(\.\.\.\)"),
         ({"inference": Gibbs}, TypeError, r"inference must be Gibbs\(\.\.\.\)"),
         ({"prior": 3}, TypeError, "prior must be a NormalInverseWishart or None; got 3"),

@@ -17,15 +17,8 @@ from polystick.validation import check_integer, check_positive
 class SequenceBaseline(SequenceEstimator):
     """What those that are drawn by Gibbs sampling share: a subclass says how long, and has `_make_model`."""
 
+    _schedules = (Gibbs,)
     _default = Gibbs(n_draws=500, n_burn=500, n_chains=2, max_bytes=2**28)
-
-    def _check_inference(self):
-        inference = self._default if self.inference is None else self.inference
-        if not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"{type(self).__name__} needs inference=Gibbs(...) or None; got {inference!r}"
-            )
-        return inference
 
 
 class MultinomialHMM(SequenceBaseline):
@@ -127,6 +120,7 @@ class LogisticNormalLDS(SequenceBaseline):
     """
 
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
+    _has_particles = True
 
     def __init__(self, n_states=10, *, n_particles=100, emission_variance=1.0, bias_variance=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
@@ -255,8 +249,6 @@ class SmoothedUnigram(SequenceEstimator):
     """
 
     n_jobs: int | None = 1
-    progress = False
-    checkpoint = None
 
     def __init__(self, concentration=0.1, *, n_categories=None, random_state=None):
         self.concentration = concentration
@@ -264,6 +256,7 @@ class SmoothedUnigram(SequenceEstimator):
         self.random_state = random_state
 
     def _learn(self, resume):
+        self._refuse_resume(resume)
         check_positive("concentration", self.concentration)
         self.seed_, self.counts_ = seed_for(self, resume), self.read_.counts
         self.model_ = Unigram(self.counts_ + float(self.concentration))

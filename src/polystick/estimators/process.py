@@ -1,24 +1,22 @@
 """The face of multinomial Gaussian processes."""
 
-import dataclasses
-
 import numpy as np
 
 from polystick import scores
 from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
-from polystick.estimators.inputs import merge_inputs
+from polystick.estimators import process_replicates
+from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.multinomial import stick_names
 from polystick.estimators.process_default import default_correlation, default_kernel
 from polystick.estimators.process_face import ProcessEstimator, check_kernel
-from polystick.estimators.process_replicates import ProcessReplicates
-from polystick.estimators.seeds import seed_for
+from polystick.estimators.seeds import seed_of
+from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
-from polystick.inference.mean_field import MeanField
 from polystick.models import predictive
 from polystick.models.process import ProcessCounts
-from polystick.validation import check_inference, check_integer, check_positive, check_seed
+from polystick.validation import check_integer, check_positive
 
 _STATE = ("white", "level", "scale")  # of each stick, besides theta
 _FACTOR = ("linear", "weights", "level", "scale")
@@ -28,7 +26,7 @@ _STATES = 16  # posterior states that new inputs meet
 UNTIL_DONE = Gibbs(250, 250, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
 
 
-class MultinomialGP(ProcessReplicates, ProcessEstimator):
+class MultinomialGP(ProcessEstimator):
     """Counts over categories whose probabilities are smooth functions of inputs, such as time and place.
 
     The logit of each binary split of the categories is a Gaussian process over the inputs; all share one
@@ -105,6 +103,9 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     (2, 3)
     """
 
+    _default = UNTIL_DONE
+    _kept = _STATE
+
     def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
                  decomposition="frequency", solver="auto", tolerance=1e-8, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
@@ -122,10 +123,9 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         self.checkpoint = checkpoint
 
     def _learn(self, resume):
-        inference, seed = self._check_inference(), seed_for(self, resume)
-        model = self._make_model()
-        self._run(inference, model, seed, resume, self._coords(model))
-        self.inference_, self.decomposition_ = inference, model.decomposition
+        fit, model = self._begin(resume), self._make_model()
+        self._run(fit, model, model.shards(self.counts_), self._coords(model))
+        self.decomposition_, self.solver_ = model.decomposition, model.family.solver_name
         theta = self.posterior_.flat("theta").mean(axis=0)
         self.kernel_ = model.family.kernel.clone_with_theta(theta)
 
@@ -167,25 +167,29 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
             squares[rows] += squared / len(states)
             for i, pi in drawn.items():
                 draws[i, rows] = pi
-        result = [mean[index]]
-        if return_std:
-            result.append(np.sqrt(np.maximum(squares - mean**2, 0.0))[index])
+        found = [mean, np.sqrt(np.maximum(squares - mean**2, 0.0))] if return_std else [mean]
+        result = [tabled(self, values[index], index_of(Z)) for values in found]
         if return_draws:
             result.append(draws[:, index])
         return tuple(result) if len(result) > 1 else result[0]
 
-    def score_samples(self, Z, X, *, coefficient=True, n_draws=_STATES, collapsed=True):
+    predict_counts = process_replicates.predict_counts
+    to_arviz = process_replicates.to_arviz
+
+    def score_samples(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES,
+                      collapsed=True):  # fmt: skip
         """Return the log probability (n,) of each row's counts, by itself, under the posterior.
 
         Parameters
         ----------
         Z : array-like of shape (n, d)
-        X : array-like or CSR of shape (n, K)
+        X, y : array-like or CSR of shape (n, K)
+            The counts, as one of the two.
         coefficient : bool
             Whether to count the multinomial coefficient in.
         n_draws, collapsed : as in `predict_proba`
         """
-        inputs, counts = self._check_table(Z, X)
+        inputs, counts = self._check_table(Z, counts_of(X, y))
         inputs, index = merge_inputs(inputs)
         states = self._states(n_draws, collapsed)
 
@@ -199,6 +203,12 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
             values[mine] = np.logaddexp(values[mine], found - np.log(len(states)))
         return values + scores.log_coefficients(counts) if coefficient else values
 
+    def score(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES, collapsed=True):
+        """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
+        options = {"coefficient": coefficient, "n_draws": n_draws, "collapsed": collapsed}
+        values = self.score_samples(Z, X, y=y, **options)
+        return scores.per_count(values, self._check_table(Z, counts_of(X, y))[1])
+
     def sample_prior(self, Z, n_draws=1, *, random_state=None):
         """Return draws (n_draws, n, K) of the probabilities at inputs, as if nothing had been counted.
 
@@ -207,7 +217,7 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         """
         inputs, index = merge_inputs(self._check_inputs(Z))
         check_integer("n_draws", n_draws, at_least=1)
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             drawn = execution.map(
                 lambda i: predictive.draw_prior(self.model_, inputs, seed, i), range(n_draws)
@@ -252,21 +262,7 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     # what came in
 
     def _needs_whole_counts(self):
-        return self._check_inference().needs_whole_counts
-
-    def _check_inference(self):
-        inference = self.inference
-        if inference is None:
-            inference = UNTIL_DONE
-        if not isinstance(check_inference(inference), Gibbs | MeanField):
-            raise TypeError(
-                f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}: inputs "
-                "depend on each other and can't come in batches"
-            )
-        if isinstance(inference, Gibbs):
-            keep = tuple(dict.fromkeys((*inference.keep, *_STATE)))
-            inference = dataclasses.replace(inference, keep=keep)
-        return inference
+        return self._schedule().needs_whole_counts
 
     def _make_model(self):
         for name in ("tolerance", "prior_sd"):
