@@ -159,7 +159,7 @@ def test_loo_of_a_process_is_leave_one_out():
     ]
     assert np.abs(found - exact).max() < 0.15
     pi = np.stack([model.model_.probabilities_of(s) for s in model.posterior_.states(
-        ("theta", "white", "level", "scale"), model.posterior_.even_draws(("white",), None))])  # fmt: skip
+        ("theta", "white", "mean", "scale"), model.posterior_.even_draws(("white",), None))])  # fmt: skip
     own = ((X * np.log(pi)).sum(axis=-1) + log_coefficients(X))[:, places]
     assert np.abs(log_mean_exp(own, axis=0) - exact).max() > 0.15  # in-sample: the test can fail
 

@@ -10,7 +10,7 @@ from polystick.baselines.process_face import ProcessBaseline
 from polystick.baselines.process_regression import Grid, Regression
 from polystick.covariances.families import choose_family
 from polystick.decomposition import decompose
-from polystick.estimators.process_face import kernel_for
+from polystick.estimators.process_face import TOLERANCE, kernel_for, refuse_tolerance
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
@@ -50,7 +50,7 @@ class LogisticNormalGP(ProcessBaseline):
     _default = Gibbs(n_draws=1000, n_burn=500, n_chains=2, max_bytes=2**28)
     _kept = ("white",)
 
-    def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=1e-8, inference=None,
+    def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=TOLERANCE, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
@@ -67,7 +67,7 @@ class LogisticNormalGP(ProcessBaseline):
 
     def _learn(self, resume):
         fit = self._begin(resume)
-        check_positive("tolerance", self.tolerance)
+        refuse_tolerance(self)
         model = self._make_model()
         coords = {"category": [str(name) for name in self.categories_]}
         self._run(fit, model, model.shards(self.counts_), coords)

@@ -101,9 +101,9 @@ class LogisticNormalLDS(SequenceBaseline):
         Dimensions of the state.
     n_particles : int
         Of the sampler.
-    emission_variance, bias_variance : float
-        Prior variances of the emission's entries, about 0, and of its bias, about the logarithms of the
-        overall frequencies (with one more count of each category). 0 fixes the bias there.
+    emission_scale, bias_scale : float
+        Prior standard deviations of the emission's entries, about 0, and of its bias, about the logarithms of
+        the overall frequencies (with one more count of each category). A bias_scale of 0 fixes the bias there.
     n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialHMM`.
     inference : Gibbs or None
@@ -122,13 +122,13 @@ class LogisticNormalLDS(SequenceBaseline):
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
     _has_particles = True
 
-    def __init__(self, n_states=10, *, n_particles=100, emission_variance=1.0, bias_variance=1.0,
+    def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.n_particles = n_particles
-        self.emission_variance = emission_variance
-        self.bias_variance = bias_variance
+        self.emission_scale = emission_scale
+        self.bias_scale = bias_scale
         self.n_categories = n_categories
         self.inference = inference
         self.random_state = random_state
@@ -139,17 +139,17 @@ class LogisticNormalLDS(SequenceBaseline):
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
         check_integer("n_particles", self.n_particles, at_least=2)
-        check_positive("emission_variance", self.emission_variance)
-        if self.bias_variance != 0:
-            check_positive("bias_variance", self.bias_variance)
+        check_positive("emission_scale", self.emission_scale)
+        if self.bias_scale != 0:
+            check_positive("bias_scale", self.bias_scale)
         counts = self.read_.counts + 1.0
         return LogisticNormalDynamics(
             _dynamics_prior(self.n_states),
             np.log(counts / counts.sum()),
             np.zeros(self.n_states),
             np.eye(self.n_states),
-            float(self.emission_variance),
-            float(self.bias_variance),
+            float(self.emission_scale) ** 2,
+            float(self.bias_scale) ** 2,
             self.n_particles,
         )
 

@@ -40,6 +40,12 @@ class Asked(NamedTuple):
             )
         if log_likelihood:
             need_draws(estimator.posterior_)
+        anything = log_likelihood or posterior_predictive or prior_predictive
+        if random_state is not None and not anything:
+            raise ValueError(
+                "random_state is of no use where no group is asked for; leave it out, or ask for "
+                "posterior_predictive=True"
+            )
         seed = seed_of(estimator, random_state)
         given = (bool(log_likelihood), posterior_predictive, bool(prior_predictive))
         return cls(*given, n_draws, seed)

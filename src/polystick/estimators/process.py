@@ -9,7 +9,12 @@ from polystick.estimators import process_replicates
 from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.multinomial import stick_names
 from polystick.estimators.process_default import default_correlation, default_kernel
-from polystick.estimators.process_face import ProcessEstimator, check_kernel
+from polystick.estimators.process_face import (
+    TOLERANCE,
+    ProcessEstimator,
+    check_kernel,
+    refuse_tolerance,
+)
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
@@ -18,9 +23,9 @@ from polystick.models import predictive
 from polystick.models.process import ProcessCounts
 from polystick.validation import check_integer, check_positive
 
-_STATE = ("white", "level", "scale")  # of each stick, besides theta
-_FACTOR = ("linear", "weights", "level", "scale")
-_LEARNED = ("kernel", "level", "scale")
+_STATE = ("white", "mean", "scale")  # of each stick, besides theta
+_FACTOR = ("linear", "weights", "mean", "scale")
+_LEARNED = {"kernel": "kernel", "mean": "level", "scale": "scale"}  # what the model calls them
 _NUMBERS_AT_ONCE = 2**22  # held by each thread, several times: new inputs come in blocks
 _STATES = 16  # posterior states that new inputs meet
 UNTIL_DONE = Gibbs(250, 250, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
@@ -44,12 +49,13 @@ class MultinomialGP(ProcessEstimator):
     mean : "empirical", "zero" or array of shape (K - 1,)
         What psi is far from all data: the overall frequencies (with one more count of each category),
         one half for each split, or given for each split of the decomposition.
-    learn : tuple with any of "kernel", "level" and "scale"
+    learn : tuple with any of "kernel", "mean" and "scale"
         What is learned beside the functions: the free hyperparameters of the kernel, whose prior is
         log-normal about those given, within their bounds; a mean of each split, about `mean` with standard
         deviation 1; a factor of each split, about 1 with 0.5.
     prior_sd : float
-        Standard deviation of the logarithms of the kernel's hyperparameters in their prior.
+        Standard deviation of the logarithms of the kernel's hyperparameters in their prior, where they are
+        learned.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits; see `CorrelatedMultinomial`.
     solver : "auto", "dense", "separable", "unstructured" or "markov"
@@ -58,7 +64,7 @@ class MultinomialGP(ProcessEstimator):
         "separable" takes variances whose weights are a product over the factors: poor where single cells of
         the grid have a thousand times the counts of others.
     tolerance : float
-        Relative residual of solvers that iterate.
+        Relative residual of solvers that iterate; of no use to "dense" and "markov", which refuse another.
     inference : Gibbs, MeanField or None
         The schedule with its settings; None is Gibbs sampling with four chains, until they have 400 effective
         draws but for 1000 draws each at the most. Gibbs needs whole counts, mean field takes any non-negative
@@ -107,7 +113,7 @@ class MultinomialGP(ProcessEstimator):
     _kept = _STATE
 
     def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
-                 decomposition="frequency", solver="auto", tolerance=1e-8, inference=None,
+                 decomposition="frequency", solver="auto", tolerance=TOLERANCE, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
@@ -265,8 +271,14 @@ class MultinomialGP(ProcessEstimator):
         return self._schedule().needs_whole_counts
 
     def _make_model(self):
-        for name in ("tolerance", "prior_sd"):
-            check_positive(name, getattr(self, name))
+        check_positive("prior_sd", self.prior_sd)
+        refuse_tolerance(self)
+        learn = _check_learn(self.learn)
+        if "kernel" not in learn and self.prior_sd != 1.0:
+            raise ValueError(
+                "prior_sd is of no use where the kernel is not learned; got "
+                f'{self.prior_sd!r}; leave it out, or learn=("kernel",)'
+            )
         decomposition = decompose(
             self.decomposition,
             n_categories=self.counts_.shape[1],
@@ -277,7 +289,6 @@ class MultinomialGP(ProcessEstimator):
         kernel = check_kernel(self.kernel) if given else default_kernel(self.inputs_)
         correlation = None if given else default_correlation(self.inputs_)
         family = choose_family(kernel, self.inputs_, solver=self.solver, tolerance=self.tolerance)
-        learn = _check_learn(self.learn)
         if "kernel" in learn:
             check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
@@ -301,10 +312,10 @@ class MultinomialGP(ProcessEstimator):
 def _check_learn(learn):
     if not isinstance(learn, tuple | list | set | frozenset) or not set(learn) <= set(_LEARNED):
         raise ValueError(
-            'learn must be a tuple with any of "kernel", "level" and "scale", as ("kernel",); got '
+            'learn must be a tuple with any of "kernel", "mean" and "scale", as ("kernel",); got '
             f"{learn!r}"
         )
-    return tuple(sorted(learn))
+    return tuple(sorted(_LEARNED[word] for word in learn))
 
 
 def _level(mean, decomposition, weights):

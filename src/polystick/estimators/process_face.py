@@ -7,7 +7,10 @@ from polystick.estimators.face import Face
 from polystick.estimators.inputs import Categories, check_inputs, check_table, counts_of, merge
 from polystick.estimators.process_default import smooth_kernel
 from polystick.estimators.row_names import labels_of
-from polystick.validation import all_or_nothing, check_integer
+from polystick.validation import all_or_nothing, check_integer, check_positive
+
+EXACT = ("dense", "markov")  # solvers that do not iterate
+TOLERANCE = 1e-8  # of those that do
 
 
 class ProcessEstimator(Face):
@@ -96,6 +99,16 @@ def _names_of_inputs(Z, X, place_of):
     if labels is None or place_of.max() + 1 < len(place_of):
         return None
     return labels[np.argsort(place_of)]
+
+
+def refuse_tolerance(face):
+    """Raise where a tolerance is given to a solver that does not iterate."""
+    check_positive("tolerance", face.tolerance)
+    if face.solver in EXACT and face.tolerance != TOLERANCE:
+        raise ValueError(
+            f'tolerance is of no use to solver="{face.solver}", which does not iterate; got '
+            f"{face.tolerance!r}; leave it out"
+        )
 
 
 def check_kernel(kernel):

@@ -22,7 +22,7 @@ from polystick.models import predictive
 from polystick.validation import check_integer
 
 _DRAWS = 200  # posterior states, for groups: each solves for all inputs
-_STATE = ("theta", "white", "level", "scale")
+_STATE = ("theta", "white", "mean", "scale")
 
 
 def predict_counts(face, Z=None, *, totals=None, n_draws=256, random_state=None):

@@ -262,17 +262,17 @@ class SequenceEstimator(Face):
         check_level(level)
         read = self._read_again(X, inputs)
         new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
-        n_states = len(self._draws(min(n_draws, STATES)))
+        n_laws = len(self._draws(min(n_draws, STATES)))
         draws = np.empty((n_draws, len(read.sequences), n_steps, self.n_features_in_))
 
         def work(filtered, predictor, key, rows):
             inputs = None if new_inputs is None else new_inputs[rows]
-            n_paths = -(-n_draws // n_states)
+            n_paths = -(-n_draws // n_laws)
             return predictor.forecast(filtered.after, n_steps, key, n_paths, inputs=inputs)
 
         for rows, found in self._map(read, min(n_draws, STATES), work, n_particles=n_particles):
             for number, paths in enumerate(found):
-                here = draws[number::n_states]
+                here = draws[number::n_laws]
                 here[:, rows] = paths[: len(here)]
         indexes = [steps_after(*last, n_steps) for last in zip(read.indexes, read.lengths.tolist())]
         return [

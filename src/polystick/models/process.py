@@ -35,6 +35,7 @@ FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain not
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
 UNSEEN = ("anchor", "spread")  # fields of rows that are no draws
+WORDS = {"level": "mean"}  # what a draw of it is called outside
 START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
 START_WEIGHT = (
     0.25  # of the counts where chains start: twice as far apart as counts would have them
@@ -128,7 +129,7 @@ class ProcessCounts(VariationalProcess):
         "white": ("stick", "direction"),
         "linear": ("stick", "input"),
         "weights": ("stick", "input"),
-        "level": ("stick",),
+        "mean": ("stick",),
         "scale": ("stick",),
     }
     identified: ClassVar = ("theta", "psi")
@@ -324,7 +325,8 @@ class ProcessCounts(VariationalProcess):
         return {"theta": parameters.theta, "iterations": parameters.iterations}
 
     def describe_rows(self, shard, rows):
-        return {name: value for name, value in rows._asdict().items() if name not in UNSEEN}
+        seen = {name: value for name, value in rows._asdict().items() if name not in UNSEEN}
+        return {WORDS.get(name, name): value for name, value in seen.items()}
 
     def watch(self, shards):
         """Judge a run by the probabilities at some inputs, those of slow splits among them."""
@@ -350,7 +352,7 @@ class ProcessCounts(VariationalProcess):
         shards : given, the values at the training inputs are integrated out given omega, which is drawn
                  anew (paper, appendix B); None: they are taken as they were drawn
         """
-        level, scale = draw["level"][:, None], draw["scale"][:, None]
+        level, scale = draw["mean"][:, None], draw["scale"][:, None]
         if shards is None:
             mean, variance = predictor.given(draw["white"])
             return level + scale * mean, scale**2 * variance
@@ -361,7 +363,7 @@ class ProcessCounts(VariationalProcess):
 
     def collapse(self, draw, solver, predictor, shard, key):
         """Return a potential of some sticks, omega drawn anew; mean and variance (r, M*) of psi given it."""
-        given = [draw[name][shard.rows.astype(int)] for name in ("white", "level", "scale")]
+        given = [draw[name][shard.rows.astype(int)] for name in ("white", "mean", "scale")]
         psi = _psi(solver, *given)
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
         level, scale = (part[:, None] for part in given[1:])
@@ -371,7 +373,7 @@ class ProcessCounts(VariationalProcess):
     def probabilities_of(self, draw):
         """Return the probabilities (M, K) at the inputs of the fit in a recorded draw."""
         solver = self.family.at(draw["theta"])
-        psi = _psi(solver, *(draw[name] for name in ("white", "level", "scale")))
+        psi = _psi(solver, *(draw[name] for name in ("white", "mean", "scale")))
         return self.decomposition.probabilities(psi.T)
 
 

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from polystick import augmentation
 
 MOST_STEPS = 4  # of the search for theta in one sweep
-KNOWN = ("linear", "weights", "level", "scale")  # for sure, of what is described
+KNOWN = ("linear", "weights", "scale")  # for sure, of what is described, with the level
 
 
 @dataclass(frozen=True)
@@ -168,16 +168,16 @@ class VariationalProcess:
         dual = prior.dual(rows.linear, rows.weights)
         mean = rows.level[:, None] + rows.scale[:, None] * dual.mean
         sd = np.abs(rows.scale[:, None]) * np.sqrt(dual.variance)
-        known = {name: getattr(rows, name)[None] for name in KNOWN}
+        known = {name: getattr(rows, name)[None] for name in KNOWN} | {"mean": rows.level[None]}
         return {"psi": np.stack([mean - sd, mean + sd]), **known}
 
     def latent_of_factor(self, factor, predictor):
         """Return mean and variance (k, M*) of psi at new inputs under q.
 
-        factor : name -> array: linear, weights, level, scale of all sticks
+        factor : name -> array: linear, weights, mean, scale of all sticks
         """
         mean, variance = predictor.dual(factor["linear"], factor["weights"])
-        level, scale = factor["level"][:, None], factor["scale"][:, None]
+        level, scale = factor["mean"][:, None], factor["scale"][:, None]
         return level + scale * mean, scale**2 * variance
 
 
