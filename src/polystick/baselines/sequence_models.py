@@ -103,7 +103,7 @@ class LogisticNormalLDS(SequenceBaseline):
         Of the sampler.
     emission_scale, bias_scale : float
         Prior standard deviations of the emission's entries, about 0, and of its bias, about the logarithms of
-        the overall frequencies (with one more count of each category). A bias_scale of 0 fixes the bias there.
+        the overall frequencies (with one more count of each category). bias_scale 0 fixes the bias there.
     n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialHMM`.
     inference : Gibbs or None

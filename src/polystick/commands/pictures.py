@@ -55,7 +55,7 @@ def _multinomial(run):
         yield from _associations(run, summary["share"])
         return
     label = "correlation of log shares\n(not zero for independent categories)"
-    yield "correlation", plots.correlation(model.log_share_correlation().mean, label=label).figure
+    yield "correlation", plots.correlation(model.log_share_correlation(), label=label).figure
 
 
 def _associations(run, shares):
