@@ -48,7 +48,7 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         The climb has settled where one more step would gain less, in nats.
     max_iter : int
         Steps of the climb, at most.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         The seed of draws and of random parts. None takes a fresh one, kept in `seed_`. What is learned does
         not depend on it.
 
@@ -152,7 +152,7 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         totals : int or array of shape (n,), optional
             Of the counts to draw; None is those of X.
         n_draws : int
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None is the seed of the fit.
         """
         counts = self._check(X)

@@ -33,9 +33,9 @@ class MultinomialHMM(SequenceBaseline):
         None is the largest token + 1, or the number of columns.
     inference : Gibbs or None
         None is two chains. Chains may find other states; labels agree as far as they can.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None

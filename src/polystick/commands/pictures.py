@@ -132,9 +132,7 @@ def trace_of(run):
     from polystick import plots
 
     if not run.options["mean_field"]:
-        axes = plots.trace(run.estimator.posterior_.log_likelihood)
-        axes.set(xlabel="draw")
-        yield "trace", axes.figure
+        yield "trace", plots.trace(run.estimator.posterior_).figure
 
 
 PICTURES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}

@@ -40,9 +40,9 @@ class MultinomialLDS(DynamicsEstimator):
     inference : Gibbs, MeanField or None
         None is Gibbs sampling with four chains, until they have 400 effective draws but for 1000 draws
         each at the most. Mean field starts from a few sweeps of Gibbs sampling.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None

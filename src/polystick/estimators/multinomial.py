@@ -59,9 +59,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         The schedule with its settings; None is ``Gibbs()`` for sticks and, for a softmax, whose chains take
         longer to agree, ``Gibbs(min_ess=200, max_draws=4000)``. Gibbs needs whole counts, mean field
         takes any non-negative weights.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None

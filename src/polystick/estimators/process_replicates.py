@@ -39,7 +39,7 @@ def predict_counts(face, Z=None, *, totals=None, n_draws=256, random_state=None)
     totals : int or array of shape (n,)
         Of the counts to draw; None is those of `counts_`, where Z is None.
     n_draws : int
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     check_is_fitted(face)
@@ -81,7 +81,7 @@ def to_arviz(face, Z=None, X=None, *, log_likelihood=False, posterior_predictive
         Counts from the prior, as `sample_prior` has it, with the same totals.
     n_draws : int or None
         Draws of all chains together, at most. None is all of them where nothing is asked for, or 200.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     check_is_fitted(face)

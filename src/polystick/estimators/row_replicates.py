@@ -45,7 +45,7 @@ def predict_counts(face, X, *, totals=None, n_draws=256, random_state=None):
         Of the counts to draw; None is those of X.
     n_draws : int
         Posterior draws of the parameters, at most; fewer where there are fewer.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     counts = face._check(X)
@@ -94,7 +94,7 @@ def to_arviz(face, X=None, *, log_likelihood=False, posterior_predictive=False,
         Counts of rows from the prior, with the same totals.
     n_draws : int or None
         Draws of all chains together, at most. None is all of them where nothing is asked for, or 1000.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     check_is_fitted(face)

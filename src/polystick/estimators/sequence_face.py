@@ -289,7 +289,7 @@ class SequenceEstimator(Face):
             An integer gives one sequence of that many tokens, and arrays one sequence of counts (steps, K)
             each, with these totals.
         inputs : as in `fit`
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None takes the seed of the fit; the same seed gives the same sequences.
         """
         check_is_fitted(self)

@@ -29,7 +29,7 @@ def predict_counts(face, X=None, inputs=None, *, n_draws=100, random_state=None)
         None is the sequences of the fit.
     n_draws : int
         Posterior draws, at most; fewer where there are fewer.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     check_integer("n_draws", n_draws, at_least=1)
@@ -51,7 +51,7 @@ def sample_prior(face, n_steps, inputs=None, *, n_draws=1, random_state=None):
         The length of each sequence. Those of a draw have the same parameters.
     inputs : as in `fit`
     n_draws : int
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit; the same seed gives the same draws.
     """
     check_is_fitted(face)
@@ -90,7 +90,7 @@ def to_arviz(face, X=None, inputs=None, *, log_likelihood=False, posterior_predi
         Counts of sequences from the prior, with the same totals.
     n_draws : int or None
         Draws of all chains together, at most. None is all of them where nothing is asked for, or 200.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         None is the seed of the fit.
     """
     _need_posterior(face)

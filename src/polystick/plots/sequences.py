@@ -7,7 +7,7 @@ import pandas as pd
 
 from polystick.plots import paths
 from polystick.plots.process import category_paths
-from polystick.plots.style import line_style, plain_times
+from polystick.plots.style import line_style, plain_times, whole_ticks
 
 __all__ = ["forecast_fan", "probability_paths", "state_trajectories"]
 
@@ -140,6 +140,8 @@ def forecast_fan(forecast, history=None, *, times=None, counts=None, counted_at=
         ax.axvline(plain[split - 1], color="0.6", lw=1, zorder=1)
     ax.autoscale(axis="y")
     paths.finish_probabilities(ax, name, where)
+    if plain.dtype.kind in "iu":
+        whole_ticks(ax)
     return ax
 
 

@@ -11,6 +11,7 @@ from polystick.plots.style import (
     line_style,
     plain_times,
     size_in_points,
+    whole_ticks,
 )
 
 __all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
@@ -125,7 +126,7 @@ def trace(values, burn=None, label=None, ax=None):
     """
     import matplotlib.pyplot as plt
 
-    values, what = _traced(values)
+    values, what, along = _traced(values)
     label, values = label or what, np.atleast_2d(np.asarray(values, float))
     _check_trace(values, burn)
     if ax is None:
@@ -138,7 +139,8 @@ def trace(values, burn=None, label=None, ax=None):
         _look_at(ax, values[:, burn:], values)
     if len(values) > 1 or burn:
         ax.legend(fontsize="small", loc="lower right")
-    ax.set(xlabel="sweep", ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
+    ax.set(xlabel=along, ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
+    whole_ticks(ax)
     ax.ticklabel_format(axis="y", useOffset=False)
     return ax
 
@@ -228,11 +230,13 @@ def _check_times(times, shares, lower, upper, stacked):
 
 
 def _traced(values):
-    """Return what to draw, and what it is."""
+    """Return what to draw, what it is, and along what."""
     tree = getattr(values, "tree", None)
-    if tree is None or "sample_stats" in tree.children:
-        return getattr(values, "log_likelihood", values), "log likelihood"
-    return tree["optimisation"]["elbo"].values, "bound"
+    if tree is None:
+        return values, "log likelihood", "sweep"
+    if "sample_stats" in tree.children:
+        return values.log_likelihood, "log likelihood", "draw"
+    return tree["optimisation"]["elbo"].values, "bound", "sweep"
 
 
 def _check_trace(values, burn):
