@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 from polystick import plots
 from polystick.estimators.sequence_results import Filtered, Smoothed, forecast_of
+from polystick.estimators.tables import steps_after
 from test_plots import band
 
 N_STEPS, N_NEW, K = 30, 6, 8
@@ -242,6 +243,33 @@ def test_a_fan_needs_nothing_but_a_forecast():
     later = some_counts(N_NEW)
     axes = plots.forecast_fan(forecast, counts=later, categories=["h"])
     np.testing.assert_allclose(axes.lines[0].get_ydata(), 100 * shares_of(later)[:, 7])
+
+
+@pytest.mark.parametrize("given", [None, pd.RangeIndex(N_STEPS)])
+def test_steps_without_names_are_numbered(given):
+    smoothed, after = named(some_smoothed(), given), steps_after(given, N_STEPS, N_NEW)
+    axes = plots.forecast_fan(named(some_forecast(), after), smoothed, categories=["h"])
+    assert axes.get_xlabel() == "step"
+    np.testing.assert_array_equal(
+        axes.lines[1].get_xdata(), np.arange(N_STEPS - 1, N_STEPS + N_NEW)
+    )
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(2 * np.arange(N_STEPS)),
+        pd.date_range("2020-01-31", periods=N_STEPS, freq="ME"),
+        pd.period_range("2020-01", periods=N_STEPS, freq="M", name="month"),
+    ],
+)
+def test_a_fan_goes_on_with_the_index_of_its_history(index):
+    after = steps_after(index, N_STEPS, N_NEW)
+    axes = plots.forecast_fan(named(some_forecast(), after), named(some_smoothed(), index))
+    axes.figure.canvas.draw()
+    assert axes.get_xlabel() == (index.name or "time")
+    expected = after.to_timestamp() if hasattr(after, "to_timestamp") else after
+    np.testing.assert_array_equal(axes.lines[6].get_xdata()[1:], np.asarray(expected))
 
 
 def test_pictures_take_names_and_times_from_results():

@@ -184,27 +184,29 @@ def _own_labels(result):
 def _own_times(result, n):
     """Return the index of a result where a line can be drawn over it, or the numbers of the steps."""
     index = getattr(result, "index", None)
-    return index if _ascends(index) else _steps(n)
+    if index is None or not _ascends(index):
+        return _steps(n)
+    return index.rename("step") if index.equals(_steps(n)) and index.name is None else index
 
 
 def _times_of_fan(forecast, history, n_seen):
     """Return the times of all steps: those that both parts have, or numbers."""
-    ahead, n_new = getattr(forecast, "index", None), len(forecast.mean)
+    n_new, ahead = len(forecast.mean), forecast.index
     if history is None:
-        named = ahead is not None and ahead.name is not None
-        return ahead if named or not isinstance(ahead, pd.RangeIndex) else ahead.rename("step")
-    before = getattr(history, "index", None)
-    both = before.append(ahead) if _ascends(before) and ahead is not None else None
-    return both if _ascends(both) else _steps(n_seen + n_new)
+        times = _own_times(forecast, n_new)
+        return times if times.name or times.dtype.kind != "i" else times.rename("step")
+    before = _own_times(history, n_seen)
+    if ahead is not None and ahead.name in (None, before.name):
+        both = before.append(ahead.rename(before.name))
+        if _ascends(both):
+            return both
+    return _steps(n_seen + n_new)
 
 
 def _ascends(index):
     """Tell whether these are numbers, dates or periods, each later than the one before."""
-    is_index = isinstance(index, pd.Index) and not isinstance(index, pd.MultiIndex)
-    return is_index and index.inferred_type not in ("string", "mixed") and _rises(index)
-
-
-def _rises(index):
+    if not isinstance(index, pd.Index) or index.inferred_type in ("string", "mixed"):
+        return False
     return bool(index.is_monotonic_increasing and index.is_unique)
 
 

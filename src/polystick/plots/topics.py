@@ -168,7 +168,9 @@ def shares_over_time(
     axes
     """
     if pairs.middle(shares) is not shares:
-        shares, lower, upper = shares[0], *((None, None) if stacked else shares[1:])
+        if not stacked:
+            lower, upper = shares.lower, shares.upper
+        shares = shares.mean
     frame = pd.DataFrame(shares)
     times, name = plain_times(frame.index if times is None else times)
     shares = frame.to_numpy(float)
