@@ -31,7 +31,7 @@ def whole_ticks(ax):
     """Write whole numbers below axes, also where there are few."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
 
 
 def plain_times(times):
