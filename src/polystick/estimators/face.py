@@ -9,7 +9,9 @@ A fit checks what it is run by, reads the data, makes a model and hands it to th
 """
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+import os
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
 from sklearn.base import BaseEstimator
 
@@ -18,6 +20,7 @@ from polystick.estimators.tables import TABLES
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.stochastic import StochasticVI
 from polystick.validation import check_inference, check_running
 
 __all__ = ["Face", "Fit"]
@@ -28,7 +31,7 @@ _OF_INFERENCE = "inference__"
 class Fit(NamedTuple):
     """How a fit is run."""
 
-    inference: Any  # the schedule
+    inference: Gibbs | MeanField | StochasticVI
     seed: int
     resume: bool
 
@@ -45,8 +48,8 @@ class Face(BaseEstimator):
     _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
 
     n_jobs: int | None = None
-    progress: Any = False
-    checkpoint: Any = None
+    progress: bool | Callable | None = False
+    checkpoint: str | os.PathLike | None = None
 
     # one way to run a fit
 
