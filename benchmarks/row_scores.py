@@ -96,11 +96,11 @@ def independent_sticks(train, test):
 
 def correlated(train, test, options):
     model = CorrelatedMultinomial(inference=RUN, random_state=0, n_jobs=1, **options).fit(train)
-    return model.score_samples(test, coefficient=False)
+    return model.score_samples(test)
 
 
 def dirichlet(train, test):
-    return DirichletMultinomial(random_state=0).fit(train).score_samples(test, coefficient=False)
+    return DirichletMultinomial(random_state=0).fit(train).score_samples(test)
 
 
 def scored(train, test):

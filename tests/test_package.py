@@ -29,6 +29,22 @@ def test_every_public_name_can_be_had():
         polystick.Gibs  # noqa: B018
 
 
+def test_every_baseline_can_be_had():
+    for name in polystick.baselines.__all__:
+        face = getattr(polystick.baselines, name)
+        assert getattr(polystick, name, face) is face
+    assert set(polystick.baselines.__all__) <= set(dir(polystick.baselines))
+    with pytest.raises(AttributeError, match="baselines' has no attribute 'RawPG'"):
+        polystick.baselines.RawPG  # noqa: B018
+
+
+def test_what_methods_return_and_raise_can_be_had_by_name():
+    """Each public name is on the page of references."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    told = {part for word in re.findall(r"[\w.]+", page) for part in word.split(".")}
+    assert {*polystick.__all__, *polystick.baselines.__all__} <= told
+
+
 def test_import_compiles_nothing_and_loads_little():
     code = """
 import sys

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from polystick import plots
+from polystick import CorrelatedMultinomial, Gibbs, Interval, MeanField, plots
 
 
 @pytest.fixture(autouse=True)
@@ -264,7 +264,9 @@ def band(collection):
 
 def test_shares_over_time_show_lines_and_bands_from_the_largest():
     times, shares = np.arange(1900, 1960), some_shares()
-    axes = plots.shares_over_time(times, shares, 0.9 * shares, 1.1 * shares, list("abcde"))
+    axes = plots.shares_over_time(
+        shares, 0.9 * shares, 1.1 * shares, times=times, labels=list("abcde")
+    )
     order = np.argsort(-shares.mean(axis=0))
     assert [line.get_label() for line in axes.lines] == ["abcde"[j] for j in order]
     for line, area, j in zip(axes.lines, axes.collections, order):
@@ -281,7 +283,7 @@ def test_other_topics_are_grey_and_counted():
     frame = pd.DataFrame(some_shares(n_topics=12), columns=[f"t{j}" for j in range(12)])
     years = pd.Index(np.arange(60), name="year")
     _, given = plt.subplots()
-    axes = plots.shares_over_time(years, frame, n_shown=3, ax=given)
+    axes = plots.shares_over_time(frame, times=years, n_shown=3, ax=given)
     assert axes is given
     assert len(axes.lines) == 12
     assert {line.get_color() for line in axes.lines[3:]} == {plots.OTHERS}
@@ -291,13 +293,15 @@ def test_other_topics_are_grey_and_counted():
 
 
 def test_many_lines_differ_in_colour_or_style():
-    axes = plots.shares_over_time(np.arange(60), some_shares(n_topics=20), n_shown=20)
+    axes = plots.shares_over_time(some_shares(n_topics=20), n_shown=20)
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.lines}) == 20
 
 
 def test_stacked_shares_fill_the_whole():
     times, shares = np.arange(60), some_shares()
-    axes = plots.shares_over_time(times, shares, labels=list("abcde"), n_shown=3, stacked=True)
+    axes = plots.shares_over_time(
+        shares, times=times, labels=list("abcde"), n_shown=3, stacked=True
+    )
     order = np.argsort(-shares.mean(axis=0))
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == [*("abcde"[j] for j in order[:3]), "2 others"]
@@ -314,7 +318,7 @@ def test_periods_dates_and_gaps():
     shares[4:6] = np.nan
     periods = pd.period_range("1990", periods=10, freq="Y")
     for times in (periods, periods.to_timestamp(), periods.to_timestamp().to_numpy()):
-        axes = plots.shares_over_time(times, shares)
+        axes = plots.shares_over_time(shares, times=times)
         line = axes.lines[0]
         assert np.isnan(line.get_ydata()[4:6]).all()
         assert line.get_marker() == "."  # a time between two gaps is seen
@@ -343,3 +347,40 @@ def test_periods_dates_and_gaps():
 def test_bad_shares(change, message):
     with pytest.raises(ValueError, match=message):
         plots.shares_over_time(**({"times": np.arange(10), "shares": some_shares(10)} | change))
+
+
+# what models return
+
+
+def test_pictures_take_what_models_return():
+    rng = np.random.default_rng(0)
+    counts = pd.DataFrame(rng.multinomial(40, [0.4, 0.3, 0.2, 0.1], size=12), columns=list("abcd"))
+    model = CorrelatedMultinomial(inference=Gibbs(8, 4, n_chains=2), random_state=0).fit(counts)
+    found = model.log_share_correlation()
+    image = plots.correlation(found, cluster=False).images[0]
+    np.testing.assert_array_equal(image.get_array(), found.mean)
+    edges = plots.topic_graph(found).get_legend().get_texts()
+    assert texts_of(edges) == texts_of(plots.topic_graph(found.mean).get_legend().get_texts())
+    axes = plots.trace(model.posterior_)
+    assert axes.get_ylabel() == "log likelihood"
+    for line, chain in zip(axes.lines, model.posterior_.log_likelihood, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), chain)
+    model.set_params(inference=MeanField(n_draws=4)).fit(counts)
+    (line,) = plots.trace(model.posterior_).lines
+    assert line.axes.get_ylabel() == "bound"
+    np.testing.assert_array_equal(line.get_ydata()[-1], model.posterior_.tree.attrs["elbo"])
+
+
+def texts_of(texts):
+    return [text.get_text() for text in texts]
+
+
+def test_shares_over_time_take_an_interval():
+    years = pd.RangeIndex(1990, 2000, name="year")
+    mean = pd.DataFrame(some_shares(10), index=years)
+    given = Interval(mean, 0.9 * mean, 1.1 * mean)
+    axes = plots.shares_over_time(given)
+    assert axes.get_xlabel() == "year"
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), years)
+    assert len(axes.collections) == 5
+    assert len(plots.shares_over_time(given, stacked=True).collections) == 5

@@ -305,7 +305,7 @@ def test_what_could_not_come_before_the_held_out_steps_does_not_matter():
     values = np.array([[-np.inf, -1.0, -2.0], [-1.0, -1.0, -2.0]])
     for joint in (False, True):
         assert scores.held_out_steps(values, [0, 3], 1, joint=joint) == pytest.approx(-3.0)
-    with pytest.raises(ValueError, match=r"\(n_states, 3\).*got shape \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"\(n_draws, 3\).*got shape \(2, 2\)"):
         scores.held_out_steps(values[:, :2], [0, 3])
     with pytest.raises(ValueError, match="put a single state in a list"):
         scores.held_out_steps(values[0], [0, 3])

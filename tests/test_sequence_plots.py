@@ -1,5 +1,7 @@
 """Pictures of sequences show what they are given."""
 
+from dataclasses import replace
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -13,6 +15,7 @@ from scipy.stats import norm
 
 from polystick import plots
 from polystick.estimators.sequence_results import Filtered, Smoothed, forecast_of
+from polystick.estimators.tables import steps_after
 from test_plots import band
 
 N_STEPS, N_NEW, K = 30, 6, 8
@@ -37,7 +40,8 @@ def some_smoothed(n_dims=3, seed=0):
 
 
 def some_filtered():
-    return Filtered(*some_smoothed()[:3])
+    whole = some_smoothed()
+    return Filtered(whole.states, whole.states_sd, whole.probabilities)
 
 
 def some_forecast(n_steps=N_NEW):
@@ -89,7 +93,7 @@ def test_the_states_that_move_most_are_drawn_where_none_are_chosen():
     [
         ({"result": [some_smoothed()]}, TypeError, r"one sequence; got a list of 1: .* result\[0\]"),
         ({"result": some_forecast()}, TypeError, r"what smooth\(\) or filter\(\) .* got Forecast"),
-        ({"result": some_filtered()._replace(states=np.zeros((N_STEPS, 0)))}, ValueError, "nothing"),
+        ({"result": replace(some_filtered(), states=np.zeros((N_STEPS, 0)))}, ValueError, "nothing"),
         ({"dimensions": [0, 3]}, ValueError, r"among 0\.\.2; got 3"),
         ({"dimensions": [-1]}, ValueError, r"among 0\.\.2; got -1"),
         ({"level": 90}, ValueError, "level must lie between 0 and 1; got 90"),
@@ -162,7 +166,7 @@ def test_bad_probabilities(change, error, message):
 def test_a_fan_goes_on_from_the_last_step_of_the_history():
     smoothed, forecast, counts = some_smoothed(), some_forecast(), some_counts(N_STEPS + 2)
     axes = plots.forecast_fan(
-        smoothed, forecast, times=YEARS, counts=counts, categories=["h", "c"], labels=NAMES
+        forecast, smoothed, times=YEARS, counts=counts, categories=["h", "c"], labels=NAMES
     )
     assert texts(axes) == ["h", "c"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("year", "probability (%)")
@@ -191,14 +195,14 @@ def test_a_fan_goes_on_from_the_last_step_of_the_history():
 
 def test_a_history_without_bands_has_a_fan_from_the_first_new_step():
     filtered, forecast = some_filtered(), some_forecast(1)
-    axes = plots.forecast_fan(filtered, forecast, categories=[5])
+    axes = plots.forecast_fan(forecast, filtered, categories=[5])
     outer, _ = axes.collections
     np.testing.assert_allclose(
         band(outer), [100 * forecast.lower[:, 5], 100 * forecast.upper[:, 5]]
     )
     assert axes.get_xlabel() == "step"
     np.testing.assert_array_equal(axes.lines[1].get_xdata(), [N_STEPS - 1, N_STEPS])
-    axes = plots.forecast_fan(filtered.probabilities, forecast)
+    axes = plots.forecast_fan(forecast, filtered.probabilities)
     both = np.vstack([filtered.probabilities, forecast.mean]).sum(axis=0)
     assert texts(axes) == [str(j) for j in np.argsort(-both)[:6]]
 
@@ -207,16 +211,82 @@ def test_no_part_of_a_fan_is_cut_off():
     flat = np.full((N_STEPS, K), 0.01)
     flat[:, 0] = 0.93
     draws = np.tile(flat[0, ::-1], (10, N_NEW, 1))
-    axes = plots.forecast_fan(flat, forecast_of(draws, 0.9), categories=[K - 1])
+    axes = plots.forecast_fan(forecast_of(draws, 0.9), flat, categories=[K - 1])
     assert axes.get_ylim()[1] > 93
     assert axes.get_xlim()[1] > N_STEPS + N_NEW - 1
 
 
 def test_times_of_a_fan_may_be_periods():
     months = pd.period_range("2020-01", periods=N_STEPS + N_NEW, freq="M")
-    axes = plots.forecast_fan(some_smoothed(), some_forecast(), times=months, counts=some_counts())
+    axes = plots.forecast_fan(some_forecast(), some_smoothed(), times=months, counts=some_counts())
     axes.figure.canvas.draw()
     np.testing.assert_array_equal(axes.lines[0].get_xdata(), months[:N_STEPS].to_timestamp())
+
+
+def named(result, index):
+    return replace(result, categories=np.array(NAMES, dtype=object), index=index)
+
+
+def test_a_fan_needs_nothing_but_a_forecast():
+    forecast = named(some_forecast(), pd.RangeIndex(N_STEPS, N_STEPS + N_NEW))
+    axes = plots.forecast_fan(forecast, categories=["c", "h"])
+    assert texts(axes) == ["c", "h"]
+    assert axes.get_xlabel() == "step"
+    line, outer, inner = axes.lines[0], *axes.collections[:2]
+    np.testing.assert_array_equal(line.get_xdata(), forecast.index)
+    np.testing.assert_allclose(line.get_ydata(), 100 * forecast.mean[:, 2])
+    np.testing.assert_allclose(
+        band(outer), 100 * np.stack([forecast.lower, forecast.upper])[..., 2]
+    )
+    half = 100 * np.quantile(forecast.draws, [0.25, 0.75], axis=0)[..., 2]
+    np.testing.assert_allclose(band(inner), half)
+    later = some_counts(N_NEW)
+    axes = plots.forecast_fan(forecast, counts=later, categories=["h"])
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), 100 * shares_of(later)[:, 7])
+
+
+@pytest.mark.parametrize("given", [None, pd.RangeIndex(N_STEPS)])
+def test_steps_without_names_are_numbered(given):
+    smoothed, after = named(some_smoothed(), given), steps_after(given, N_STEPS, N_NEW)
+    axes = plots.forecast_fan(named(some_forecast(), after), smoothed, categories=["h"])
+    assert axes.get_xlabel() == "step"
+    np.testing.assert_array_equal(
+        axes.lines[1].get_xdata(), np.arange(N_STEPS - 1, N_STEPS + N_NEW)
+    )
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index(2 * np.arange(N_STEPS)),
+        pd.date_range("2020-01-31", periods=N_STEPS, freq="ME"),
+        pd.period_range("2020-01", periods=N_STEPS, freq="M", name="month"),
+    ],
+)
+def test_a_fan_goes_on_with_the_index_of_its_history(index):
+    after = steps_after(index, N_STEPS, N_NEW)
+    axes = plots.forecast_fan(named(some_forecast(), after), named(some_smoothed(), index))
+    axes.figure.canvas.draw()
+    assert axes.get_xlabel() == (index.name or "time")
+    expected = after.to_timestamp() if hasattr(after, "to_timestamp") else after
+    np.testing.assert_array_equal(axes.lines[6].get_xdata()[1:], np.asarray(expected))
+
+
+def test_pictures_take_names_and_times_from_results():
+    before, after = YEARS[:N_STEPS], YEARS[N_STEPS:]
+    smoothed, forecast = named(some_smoothed(), before), named(some_forecast(), after)
+    axes = plots.forecast_fan(forecast, smoothed, categories=["h"])
+    assert axes.get_xlabel() == "year"
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), before)
+    np.testing.assert_array_equal(axes.lines[1].get_xdata(), YEARS[N_STEPS - 1 :])
+    axes = plots.probability_paths(smoothed)
+    assert set(texts(axes)) <= set(NAMES)
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), before)
+    np.testing.assert_array_equal(plots.state_trajectories(smoothed).lines[0].get_xdata(), before)
+    words = named(smoothed, pd.Index([f"step {i}" for i in range(N_STEPS)]))
+    axes = plots.forecast_fan(forecast, words)  # no times: numbers
+    assert axes.get_xlabel() == "step"
+    np.testing.assert_array_equal(axes.lines[0].get_xdata(), np.arange(N_STEPS))
 
 
 @pytest.mark.parametrize(

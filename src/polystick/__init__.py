@@ -8,13 +8,18 @@ import importlib
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "Association": "estimators.association",
+    "CheckpointError": "inference.checkpoint",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decomposition": "decomposition",
     "DirichletMultinomial": "baselines.multinomial_models",
     "DynamicMultinomial": "estimators.composition",
     "DynamicTopicModel": "estimators.dynamic_topics",
+    "Filtered": "estimators.sequence_results",
+    "Forecast": "estimators.sequence_results",
     "Gibbs": "inference.gibbs",
+    "Interval": "estimators.intervals",
     "LDA": "baselines.topic_models",
     "LogisticNormalLDS": "baselines.sequence_models",
     "LogisticNormalTopicModel": "baselines.topic_models",
@@ -23,15 +28,23 @@ _HOMES = {
     "MultinomialHMM": "baselines.sequence_models",
     "MultinomialLDS": "estimators.dynamics",
     "NormalInverseWishart": "conjugate",
+    "NotConverged": "gaussians.process",
     "Posterior": "inference.posterior",
+    "Progress": "inference.progress",
     "RawLDS": "baselines.sequence_models",
+    "Smoothed": "estimators.sequence_results",
     "SmoothedUnigram": "baselines.sequence_models",
     "StochasticVI": "inference.stochastic",
+    "alignment": None,
+    "baselines": None,
+    "coherence": None,
+    "covariances": None,
     "datasets": None,
     "decompose": "decomposition",
     "modelling": None,
     "plots": None,
     "polyagamma": None,
+    "scores": None,
 }
 
 __all__ = sorted(_HOMES)

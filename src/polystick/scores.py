@@ -93,7 +93,7 @@ def held_out_steps(values, starts, n_seen=0, *, joint=False):
 
     Parameters
     ----------
-    values : (n_states, steps)
+    values : (n_draws, steps)
         log p(x_t | before, state) of the steps of all sequences, one after another
     starts : (n + 1,) int
         sequence i has the steps starts[i] up to starts[i + 1]
@@ -107,7 +107,7 @@ def held_out_steps(values, starts, n_seen=0, *, joint=False):
     values, starts = np.asarray(values, float), np.asarray(starts)
     if values.ndim != 2 or values.shape[1] != starts[-1]:
         raise ValueError(
-            f"values must be (n_states, {starts[-1]}), for so many steps the sequences have; got "
+            f"values must be (n_draws, {starts[-1]}), for so many steps the sequences have; got "
             f"shape {values.shape}: put a single state in a list"
         )
     sequence = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
@@ -162,10 +162,10 @@ def token_log_probabilities(proportions, topics, held_out):
     See `completion` for the arguments. Cells are in the order of CSR: by document, then by word.
     """
     held_out = _canonical(held_out)
-    total, n_states = 0.0, 0
+    total, n_draws = 0.0, 0
     for probabilities in _cell_probabilities(proportions, topics, held_out):
-        total, n_states = total + probabilities, n_states + 1
-    return np.log(np.maximum(total / n_states, SMALLEST))
+        total, n_draws = total + probabilities, n_draws + 1
+    return np.log(np.maximum(total / n_draws, SMALLEST))
 
 
 def completion(proportions, topics, held_out, *, per="token", coefficient=False):
@@ -197,12 +197,12 @@ def completion(proportions, topics, held_out, *, per="token", coefficient=False)
         logs = token_log_probabilities(proportions, topics, held_out)
         result = _document_sums(held_out, logs * held_out.data)
     else:
-        result, n_states = np.full(held_out.shape[0], -np.inf), 0
+        result, n_draws = np.full(held_out.shape[0], -np.inf), 0
         for probabilities in _cell_probabilities(proportions, topics, held_out):
             logs = np.log(np.maximum(probabilities, SMALLEST))
             joint = _document_sums(held_out, logs * held_out.data)
-            result, n_states = np.logaddexp(result, joint), n_states + 1
-        result = result - np.log(n_states)
+            result, n_draws = np.logaddexp(result, joint), n_draws + 1
+        result = result - np.log(n_draws)
     return result + log_coefficients(held_out) if coefficient else result
 
 

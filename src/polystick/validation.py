@@ -38,13 +38,16 @@ def check_positive(name: str, value: object) -> None:
 
 
 def check_seed(seed: object) -> int:
-    """Return the seed as an int; None draws one from the system's entropy."""
+    """Return the seed as an int; None draws one from the system's entropy, and a generator gives its next."""
     if seed is None:
         return secrets.randbits(128)
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**63))
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(2**63, dtype=np.uint64))
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise TypeError(
-            f"random_state must be an integer or None; got {seed!r}; a generator has a hidden state, "
-            "and a run could not be repeated from it"
+            f"random_state must be an integer, a RandomState, a Generator or None; got {seed!r}"
         )
     if seed < 0:
         raise ValueError(f"random_state must not be negative; got {seed}")

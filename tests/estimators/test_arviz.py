@@ -83,7 +83,9 @@ def exact_left_out(X, places, n_draws=400):
     """Return the log predictive of some rows, each under a fit without it."""
     return np.array(
         [
-            fitted(np.delete(X, i, axis=0), n_draws).score_samples(X[i : i + 1], n_draws=4096)[0]
+            fitted(np.delete(X, i, axis=0), n_draws).score_samples(
+                X[i : i + 1], coefficient=True, n_draws=4096
+            )[0]
             for i in places
         ]
     )
@@ -150,12 +152,14 @@ def test_loo_of_a_process_is_leave_one_out():
     model = fit(everything, 400)
     found = left_out(model.to_arviz(log_likelihood=True, n_draws=400))[places]
     exact = [
-        fit(np.delete(everything, i), 200).score_samples(Z[[i]], X[[i]], n_draws=100)[0]
+        fit(np.delete(everything, i), 200).score_samples(
+            Z[[i]], X[[i]], coefficient=True, n_draws=100
+        )[0]
         for i in places
     ]
     assert np.abs(found - exact).max() < 0.15
     pi = np.stack([model.model_.probabilities_of(s) for s in model.posterior_.states(
-        ("theta", "white", "level", "scale"), model.posterior_.even_draws(("white",), None))])  # fmt: skip
+        ("theta", "white", "mean", "scale"), model.posterior_.even_draws(("white",), None))])  # fmt: skip
     own = ((X * np.log(pi)).sum(axis=-1) + log_coefficients(X))[:, places]
     assert np.abs(log_mean_exp(own, axis=0) - exact).max() > 0.15  # in-sample: the test can fail
 

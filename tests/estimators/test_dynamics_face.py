@@ -60,7 +60,7 @@ def test_inputs_push_states_or_emissions():
     names = {"states": {"dynamics_input"}, "emissions": {"emission_input"}}
     names["both"] = names["states"] | names["emissions"]
     for place, expected in names.items():
-        model = MultinomialLDS(2, inputs=place, inference=SHORT, random_state=0)
+        model = MultinomialLDS(2, inputs_on=place, inference=SHORT, random_state=0)
         model.fit(TOKENS, inputs)
         found = set(model.posterior_.names())
         assert found & names["both"] == expected
@@ -76,7 +76,9 @@ def test_inputs_that_tell_all_are_used():
     inputs = rng.standard_normal((400, 1))
     tokens = (inputs[:, 0] + 0.3 * rng.logistic(size=400) > 0).astype(int)
     schedule = Gibbs(60, 60, n_chains=2)
-    told = MultinomialLDS(1, inputs="emissions", bias_scale=5.0, inference=schedule, random_state=0)
+    told = MultinomialLDS(
+        1, inputs_on="emissions", bias_scale=5.0, inference=schedule, random_state=0
+    )
     blind = MultinomialLDS(1, inference=schedule, random_state=0)
     told.fit(tokens[:300], inputs[:300])
     blind.fit(tokens[:300])
@@ -113,13 +115,14 @@ def test_compositions_over_time(dynamics):
     ("model", "fitting", "said"),
     [
         (MultinomialLDS(0), {}, "n_states must be at least 1"),
-        (MultinomialLDS(inputs="all"), {}, "inputs must be None"),
-        (MultinomialLDS(inputs="states"), {}, "needs inputs in fit"),
+        (MultinomialLDS(inputs_on="all"), {}, "inputs_on must be None"),
+        (MultinomialLDS(inputs_on="states"), {}, "needs inputs in fit"),
         (MultinomialLDS(), {"inputs": [np.zeros((30, 1)), np.zeros((12, 1))]}, "no use for inputs"),
+        (MultinomialLDS(emission_bias=False, bias_scale=2.0), {}, "bias_scale is of no use"),
         (MultinomialLDS(emission_scale=0), {}, "emission_scale must be finite and above 0"),
         (MultinomialLDS(decomposition="nothing"), {}, "decomposition"),
-        (MultinomialLDS(inference=StochasticVI()), {}, "inference must be Gibbs"),
-        (DynamicMultinomial(inference=MeanField()), {}, "inference must be Gibbs"),
+        (MultinomialLDS(inference=StochasticVI()), {}, "needs inference=Gibbs"),
+        (DynamicMultinomial(inference=MeanField()), {}, "needs inference=Gibbs"),
         (DynamicMultinomial("jump"), {}, 'dynamics must be "walk" or "return"'),
         (DynamicMultinomial(step_scale=-1.0), {}, "step_scale must be finite and above 0"),
     ],

@@ -327,7 +327,7 @@ def test_prior_draws_have_the_law_of_the_prior():
 
 
 def test_learned_parameters_have_a_prior_too():
-    model = MultinomialGP(KERNEL, learn=("kernel", "level"), inference=SHORT, random_state=1).fit(
+    model = MultinomialGP(KERNEL, learn=("kernel", "mean"), inference=SHORT, random_state=1).fit(
         Z, X
     )
     fixed = MultinomialGP(inference=SHORT, **FIXED).fit(Z, X)
@@ -353,15 +353,15 @@ def test_the_kernel_is_that_of_the_mean_parameters(model):
 
 
 @pytest.mark.parametrize(
-    "learn", [("level",), ["scale"], {"level", "scale"}, ("kernel", "level", "scale")]
+    "learn", [("mean",), ["scale"], {"mean", "scale"}, ("kernel", "mean", "scale")]
 )
 @pytest.mark.filterwarnings("ignore:mean field did not converge")
 def test_levels_and_scales_are_learned_if_asked_for(model, learn):
     if model.inference is FIELD:
         model.set_params(inference=MeanField(max_sweeps=3))
     model.set_params(learn=learn).fit(Z, X)
-    level, scale = (model.posterior_.running(name)[0] for name in ("level", "scale"))
-    assert np.array_equal(level, model.model_.level) == ("level" not in learn)
+    level, scale = (model.posterior_.running(name)[0] for name in ("mean", "scale"))
+    assert np.array_equal(level, model.model_.level) == ("mean" not in learn)
     assert np.array_equal(scale, np.ones(3)) == ("scale" not in learn)
 
 
@@ -415,15 +415,17 @@ def test_any_decomposition(decomposition):
         ({"mean": [0.0, 1.0]}, ValueError, "3 numbers, one for each split of the 4 categories"),
         ({"mean": [0.0, 1.0, np.nan]}, ValueError, "mean must be finite"),
         ({"mean": None}, ValueError, "or 3 numbers"),
-        ({"learn": ("kernel", "mean")}, ValueError, 'learn must be a tuple with any of "kernel"'),
+        ({"learn": ("kernel", "level")}, ValueError, 'learn must be a tuple with any of "kernel"'),
         ({"learn": "kernel"}, ValueError, r'as \("kernel",\); got \'kernel\''),
         ({"decomposition": "sticks?"}, ValueError, "sticks"),
         ({"solver": "magic"}, ValueError, "solver must be 'auto' or one of dense"),
         ({"solver": "separable"}, ValueError, "needs a product of OnColumns kernels"),
+        ({"solver": "dense", "tolerance": 1e-6}, ValueError, 'no use to solver="dense"'),
+        ({"learn": ("scale",), "prior_sd": 2.0}, ValueError, "prior_sd is of no use"),
         ({"tolerance": 0.0}, ValueError, r"tolerance must be finite and above 0; got 0\.0"),
         ({"inference": "gibbs"}, TypeError, r"inference must be Gibbs\(\.\.\.\)"),
-        ({"inference": StochasticVI(batch_size=8)}, TypeError, "MeanField.*can't come in batches"),
-        ({"random_state": 1.5}, TypeError, "random_state must be an integer or None"),
+        ({"inference": StochasticVI(batch_size=8)}, TypeError, "MultinomialGP needs inference=Gibbs"),
+        ({"random_state": 1.5}, TypeError, "random_state must be an integer"),
         ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
         ({"progress": "yes"}, TypeError, "progress must be"),
         ({"checkpoint": 5}, TypeError, "checkpoint must be the path of a folder"),

@@ -14,7 +14,7 @@ KERNEL = ConstantKernel(1.5) * Matern(3.0, nu=2.5)
 Z = np.random.default_rng(1).uniform(0, 10, (20, 1))
 X = np.random.default_rng(2).multinomial(30, np.arange(1, 18) / 153, 20)  # two blocks of sticks
 RUNS = {
-    "gibbs": {"inference": SHORT, "learn": ("kernel", "level", "scale")},
+    "gibbs": {"inference": SHORT, "learn": ("kernel", "mean", "scale")},
     "mean field": {"inference": MeanField(1e-12, max_sweeps=9)},
 }
 

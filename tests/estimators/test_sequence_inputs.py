@@ -248,7 +248,7 @@ def test_inputs_and_counts_in_frames_have_the_same_index():
     for given, beside in ((inputs[::-1], counts), ([inputs[::-1]], [counts])):
         with pytest.raises(ValueError, match=message):
             read_inputs(given, [3], beside=beside)
-    model = MultinomialLDS(1, inputs="states", inference=Gibbs(2, 2, n_chains=1), random_state=0)
+    model = MultinomialLDS(1, inputs_on="states", inference=Gibbs(2, 2, n_chains=1), random_state=0)
     with pytest.raises(ValueError, match=message):
         model.fit(counts, inputs[::-1])
     model.fit(counts, inputs)

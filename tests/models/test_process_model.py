@@ -232,12 +232,12 @@ def test_wrong_noise_is_caught(twin, rng):
 
 def rank_pvalues(model, inferring, n_simulations, rng, n_draws=19):
     """Return p-values of the ranks of what `model` simulates among the draws that `inferring` makes."""
-    gibbs, found = Gibbs(n_draws, 40, thin=15, n_chains=1, keep=("psi", "level", "scale")), []
+    gibbs, found = Gibbs(n_draws, 40, thin=15, n_chains=1, keep=("psi", "mean", "scale")), []
     for i in range(n_simulations):
         parameters, rows, counts = model.simulate(TOTALS, rng)
         posterior = gibbs.run(inferring, inferring.shards(counts), seed=i)
-        truth = {**rows._asdict(), "theta": parameters.theta}
-        drawn = {name: np.asarray(posterior[name])[0] for name in ("theta", "level", "scale")}
+        truth = {**rows._asdict(), "theta": parameters.theta, "mean": rows.level}
+        drawn = {name: np.asarray(posterior[name])[0] for name in ("theta", "mean", "scale")}
         drawn["psi"] = np.asarray(posterior["psi"])[0][:, :, [0, 4]]
         truth["psi"] = truth["psi"][:, [0, 4]]
         found.append(np.concatenate([ranks(truth[n], d).ravel() for n, d in drawn.items()]))
@@ -437,12 +437,12 @@ def test_collapsed_and_uncollapsed_predictions_agree(rng):
     counts = rng.multinomial(3 * TOTALS, [0.2, 0.3, 0.5])
     shards, new = model.shards(counts), np.array([[0.7], [3.0], [9.0]])
     n_draws, every = (3000, 4) if JIT else (150, 1)  # collapsed ones are dear, and vary little
-    posterior = Gibbs(n_draws, 50, n_chains=1, keep=("white", "level", "scale")).run(
+    posterior = Gibbs(n_draws, 50, n_chains=1, keep=("white", "mean", "scale")).run(
         model, shards, seed=2
     )
     predictor = model.family.predictor(model.family.theta0, new)
     both = {True: [], False: []}
-    names = ("theta", "white", "level", "scale")
+    names = ("theta", "white", "mean", "scale")
     chain = {name: np.asarray(posterior[name])[0] for name in names}
     for i in range(n_draws):
         draw = {name: values[i] for name, values in chain.items()}
@@ -468,7 +468,7 @@ def test_far_away_is_the_prior(rng):
     counts = rng.multinomial(TOTALS, [0.2, 0.3, 0.5])
     shards = model.shards(counts)
     q = MeanField(n_draws=1).run(model, shards, seed=1)
-    factor = {n: np.asarray(q.running(n)[0]) for n in ("linear", "weights", "level", "scale")}
+    factor = {n: np.asarray(q.running(n)[0]) for n in ("linear", "weights", "mean", "scale")}
     predictor = model.family.predictor(model.family.theta0, np.array([[1000.0]]))
     mean, variance = model.latent_of_factor(factor, predictor)
     np.testing.assert_allclose(mean[:, 0], model.level, atol=1e-8)

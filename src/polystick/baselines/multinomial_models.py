@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import scipy.sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,6 +11,7 @@ from polystick import scores
 from polystick.baselines import dirichlet_multinomial
 from polystick.baselines.dirichlet_multinomial import Cells
 from polystick.estimators import completion
+from polystick.estimators.face import Face
 from polystick.estimators.replicates import (
     check_room,
     check_totals,
@@ -19,6 +20,8 @@ from polystick.estimators.replicates import (
     totals_of,
 )
 from polystick.estimators.row_names import ids_of
+from polystick.estimators.seeds import seed_of
+from polystick.estimators.tables import index_of, tabled
 from polystick.validation import (
     all_or_nothing,
     category_names,
@@ -30,7 +33,7 @@ from polystick.validation import (
 )
 
 
-class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     """Rows of counts whose probabilities have a Dirichlet law: spread, but no associations.
 
     What `CorrelatedMultinomial` has to beat. The law has one number for each category, which is learned:
@@ -45,7 +48,7 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         The climb has settled where one more step would gain less, in nats.
     max_iter : int
         Steps of the climb, at most.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         The seed of draws and of random parts. None takes a fresh one, kept in `seed_`. What is learned does
         not depend on it.
 
@@ -125,14 +128,13 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         concentration = self.concentration_ + counts.toarray()
         total = concentration.sum(axis=1, keepdims=True)
         mean = concentration / total
-        result = [mean]
-        if return_std:
-            result.append(np.sqrt(mean * (1.0 - mean) / (total + 1.0)))
+        found = [mean, np.sqrt(mean * (1.0 - mean) / (total + 1.0))] if return_std else [mean]
+        result = [tabled(self, values, index_of(X)) for values in found]
         if return_draws:
             streams = (generator(self.seed_, 0, int(number)) for number in ids_of(counts))
             draws = [rng.dirichlet(row, n_draws) for rng, row in zip(streams, concentration)]
             result.append(np.stack(draws, axis=1))
-        return tuple(result) if len(result) > 1 else mean
+        return tuple(result) if len(result) > 1 else result[0]
 
     def transform(self, X):
         """Return `predict_proba`, as a step of a pipeline."""
@@ -150,14 +152,14 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         totals : int or array of shape (n,), optional
             Of the counts to draw; None is those of X.
         n_draws : int
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None is the seed of the fit.
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
         check_room(n_draws, *counts.shape)
         given = totals_of(counts) if totals is None else check_totals(totals, counts.shape[0])
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         rng, concentration = generator(seed, 1), self.concentration_ + counts.toarray()
         rows = [
             drawn_counts(rng.dirichlet(row, n_draws), total, rng)
@@ -165,7 +167,7 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         ]
         return np.stack(rows, axis=1)
 
-    def score_samples(self, X, *, observed=None, coefficient=True):
+    def score_samples(self, X, *, observed=None, coefficient=False):
         """Return the log probability of each row's counts.
 
         Parameters

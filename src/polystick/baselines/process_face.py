@@ -1,8 +1,9 @@
 """The face of the models that multinomial Gaussian processes are compared with."""
 
 from polystick import scores
-from polystick.estimators.inputs import merge_inputs
+from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.process_face import ProcessEstimator
+from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import one_blas_thread
 from polystick.validation import check_integer
 
@@ -10,14 +11,7 @@ STATES = 64  # posterior states that new inputs meet
 
 
 class ProcessBaseline(ProcessEstimator):
-    """What the baselines share: a subclass has `_learn`, `_predict` and `_log_evidence`.
-
-    Most of them make no runs, so they have nothing to say of how one is run.
-    """
-
-    n_jobs: int | None = None
-    progress = False
-    checkpoint = None
+    """What the baselines share: a subclass has `_learn`, `_predict` and `_log_evidence`."""
 
     def _needs_whole_counts(self):
         return False
@@ -40,29 +34,34 @@ class ProcessBaseline(ProcessEstimator):
         check_integer("n_draws", n_draws, at_least=1)
         with one_blas_thread():
             mean, std, draws = self._predict(inputs, return_std, return_draws, n_draws)
-        result = [mean[index]]
-        if return_std:
-            result.append(std[index])
+        found = [mean, std] if return_std else [mean]
+        result = [tabled(self, values[index], index_of(Z)) for values in found]
         if return_draws:
             result.append(draws[:, index])
         return tuple(result) if len(result) > 1 else result[0]
 
-    def score_samples(self, Z, X, *, coefficient=True, n_draws=STATES):
+    def score_samples(self, Z, X=None, *, y=None, coefficient=False, n_draws=STATES):
         """Return the log probability (n,) of each row's counts, by itself.
 
         Parameters
         ----------
         Z : array-like of shape (n, d)
-        X : array-like or CSR of shape (n, K)
+        X, y : array-like or CSR of shape (n, K)
+            The counts, as one of the two.
         coefficient : bool
             Whether to count the multinomial coefficient in.
         n_draws : as in `predict_proba`
         """
-        inputs, counts = self._check_table(Z, X)
+        inputs, counts = self._check_table(Z, counts_of(X, y))
         check_integer("n_draws", n_draws, at_least=1)
         with one_blas_thread():
             values = self._log_evidence(inputs, counts, n_draws)
         return values + scores.log_coefficients(counts) if coefficient else values
+
+    def score(self, Z, X=None, *, y=None, coefficient=False, n_draws=STATES):
+        """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
+        values = self.score_samples(Z, X, y=y, coefficient=coefficient, n_draws=n_draws)
+        return scores.per_count(values, self._check_table(Z, counts_of(X, y))[1])
 
     def _predict(self, inputs, return_std, return_draws, n_draws):
         """Return probabilities (n, K), their standard deviations and draws, or None for what is not asked."""

@@ -1,7 +1,5 @@
 """The faces of the models that multinomial Gaussian processes are compared with."""
 
-import dataclasses
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
@@ -12,8 +10,7 @@ from polystick.baselines.process_face import ProcessBaseline
 from polystick.baselines.process_regression import Grid, Regression
 from polystick.covariances.families import choose_family
 from polystick.decomposition import decompose
-from polystick.estimators.process_face import kernel_for
-from polystick.estimators.seeds import seed_for
+from polystick.estimators.process_face import TOLERANCE, kernel_for, refuse_tolerance
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
@@ -49,7 +46,11 @@ class LogisticNormalGP(ProcessBaseline):
         update took.
     """
 
-    def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=1e-8, inference=None,
+    _schedules = (Gibbs,)
+    _default = Gibbs(n_draws=1000, n_burn=500, n_chains=2, max_bytes=2**28)
+    _kept = ("white",)
+
+    def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=TOLERANCE, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
@@ -65,23 +66,12 @@ class LogisticNormalGP(ProcessBaseline):
         return True
 
     def _learn(self, resume):
-        inference, seed = self._check_inference(), seed_for(self, resume)
-        check_positive("tolerance", self.tolerance)
+        fit = self._begin(resume)
+        refuse_tolerance(self)
         model = self._make_model()
         coords = {"category": [str(name) for name in self.categories_]}
-        self._run(inference, model, seed, resume, coords)
-        self.kernel_ = model.family.kernel
-
-    def _check_inference(self):
-        inference = self.inference
-        if inference is None:
-            inference = Gibbs(n_draws=1000, n_burn=500, n_chains=2, max_bytes=2**28)
-        if not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"LogisticNormalGP needs inference=Gibbs(...) or None; got {inference!r}"
-            )
-        keep = tuple(dict.fromkeys((*inference.keep, "white")))
-        return dataclasses.replace(inference, keep=keep)
+        self._run(fit, model, model.shards(self.counts_), coords)
+        self.kernel_, self.solver_ = model.family.kernel, model.family.solver_name
 
     def _make_model(self):
         kernel = kernel_for(self.kernel, self.inputs_)
@@ -203,6 +193,7 @@ class RawGP(ProcessBaseline):
         self.decomposition = decomposition
 
     def _learn(self, resume):
+        self._refuse_resume(resume)
         check_positive("smoothing", self.smoothing)
         check_positive("noise", self.noise)
         weights = self.counts_.sum(axis=0)
@@ -279,6 +270,7 @@ class Static(ProcessBaseline):
         self.time_column = time_column
 
     def _learn(self, resume):
+        self._refuse_resume(resume)
         check_integer("window", self.window, at_least=1)
         check_positive("smoothing", self.smoothing)
         check_integer("time_column", self.time_column, at_least=0)

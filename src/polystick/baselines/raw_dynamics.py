@@ -242,7 +242,7 @@ class RawPredictor:
     def _prior(self):
         return self.model.prepare(self.parameters)
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=None):
+    def filter(self, shard, key, *, probabilities=False):
         potential = self.model.potential(self._prior, shard)
         found = self._prior.chain.filter(*potential, starts=shard.starts)
         predicted = self.model.probabilities(self.parameters, found.predicted_mean)

@@ -17,15 +17,8 @@ from polystick.validation import check_integer, check_positive
 class SequenceBaseline(SequenceEstimator):
     """What those that are drawn by Gibbs sampling share: a subclass says how long, and has `_make_model`."""
 
+    _schedules = (Gibbs,)
     _default = Gibbs(n_draws=500, n_burn=500, n_chains=2, max_bytes=2**28)
-
-    def _check_inference(self):
-        inference = self._default if self.inference is None else self.inference
-        if not isinstance(inference, Gibbs):
-            raise TypeError(
-                f"{type(self).__name__} needs inference=Gibbs(...) or None; got {inference!r}"
-            )
-        return inference
 
 
 class MultinomialHMM(SequenceBaseline):
@@ -40,9 +33,9 @@ class MultinomialHMM(SequenceBaseline):
         None is the largest token + 1, or the number of columns.
     inference : Gibbs or None
         None is two chains. Chains may find other states; labels agree as far as they can.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None
@@ -108,9 +101,9 @@ class LogisticNormalLDS(SequenceBaseline):
         Dimensions of the state.
     n_particles : int
         Of the sampler.
-    emission_variance, bias_variance : float
-        Prior variances of the emission's entries, about 0, and of its bias, about the logarithms of the
-        overall frequencies (with one more count of each category). 0 fixes the bias there.
+    emission_scale, bias_scale : float
+        Prior standard deviations of the emission's entries, about 0, and of its bias, about the logarithms of
+        the overall frequencies (with one more count of each category). bias_scale 0 fixes the bias there.
     n_categories, random_state, n_jobs, progress, checkpoint
         As in `MultinomialHMM`.
     inference : Gibbs or None
@@ -127,14 +120,15 @@ class LogisticNormalLDS(SequenceBaseline):
     """
 
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
+    _has_particles = True
 
-    def __init__(self, n_states=10, *, n_particles=100, emission_variance=1.0, bias_variance=1.0,
+    def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_states = n_states
         self.n_particles = n_particles
-        self.emission_variance = emission_variance
-        self.bias_variance = bias_variance
+        self.emission_scale = emission_scale
+        self.bias_scale = bias_scale
         self.n_categories = n_categories
         self.inference = inference
         self.random_state = random_state
@@ -145,17 +139,17 @@ class LogisticNormalLDS(SequenceBaseline):
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
         check_integer("n_particles", self.n_particles, at_least=2)
-        check_positive("emission_variance", self.emission_variance)
-        if self.bias_variance != 0:
-            check_positive("bias_variance", self.bias_variance)
+        check_positive("emission_scale", self.emission_scale)
+        if self.bias_scale != 0:
+            check_positive("bias_scale", self.bias_scale)
         counts = self.read_.counts + 1.0
         return LogisticNormalDynamics(
             _dynamics_prior(self.n_states),
             np.log(counts / counts.sum()),
             np.zeros(self.n_states),
             np.eye(self.n_states),
-            float(self.emission_variance),
-            float(self.bias_variance),
+            float(self.emission_scale) ** 2,
+            float(self.bias_scale) ** 2,
             self.n_particles,
         )
 
@@ -255,8 +249,6 @@ class SmoothedUnigram(SequenceEstimator):
     """
 
     n_jobs: int | None = 1
-    progress = False
-    checkpoint = None
 
     def __init__(self, concentration=0.1, *, n_categories=None, random_state=None):
         self.concentration = concentration
@@ -264,6 +256,7 @@ class SmoothedUnigram(SequenceEstimator):
         self.random_state = random_state
 
     def _learn(self, resume):
+        self._refuse_resume(resume)
         check_positive("concentration", self.concentration)
         self.seed_, self.counts_ = seed_for(self, resume), self.read_.counts
         self.model_ = Unigram(self.counts_ + float(self.concentration))

@@ -30,7 +30,7 @@ class HiddenMarkovPredictor:
     def _prior(self):
         return self.model.prepare(self.parameters)
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=None):
+    def filter(self, shard, key, *, probabilities=False):
         predicted, values, after = self.model.filter(self._prior, shard)
         after = After(shard.rows, after)
         if not probabilities:

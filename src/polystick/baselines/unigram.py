@@ -35,7 +35,7 @@ class Unigram:
         """E[pi], (K,)."""
         return self.concentration / self.concentration.sum()
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=None):
+    def filter(self, shard, key, *, probabilities=False):
         steps = np.repeat(np.arange(shard.n_steps), np.diff(shard.offsets))
         values = self.log_evidence(steps, shard.categories, shard.counts, shard.n_steps)
         if not probabilities:

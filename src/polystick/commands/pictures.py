@@ -55,7 +55,7 @@ def _multinomial(run):
         yield from _associations(run, summary["share"])
         return
     label = "correlation of log shares\n(not zero for independent categories)"
-    yield "correlation", plots.correlation(model.log_share_correlation().mean, label=label).figure
+    yield "correlation", plots.correlation(model.log_share_correlation(), label=label).figure
 
 
 def _associations(run, shares):
@@ -132,9 +132,7 @@ def trace_of(run):
     from polystick import plots
 
     if not run.options["mean_field"]:
-        axes = plots.trace(run.estimator.posterior_.log_likelihood)
-        axes.set(xlabel="draw")
-        yield "trace", axes.figure
+        yield "trace", plots.trace(run.estimator.posterior_).figure
 
 
 PICTURES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}

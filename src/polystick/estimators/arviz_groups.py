@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polystick.estimators.seeds import seed_of
 from polystick.inference.posterior import suited_to_arviz
-from polystick.validation import check_integer, check_seed
+from polystick.validation import check_integer
 
 __all__ = ["Asked", "Groups", "assembled", "need_draws", "need_fit", "need_rows"]
 
@@ -39,7 +40,13 @@ class Asked(NamedTuple):
             )
         if log_likelihood:
             need_draws(estimator.posterior_)
-        seed = estimator.seed_ if random_state is None else check_seed(random_state)
+        anything = log_likelihood or posterior_predictive or prior_predictive
+        if random_state is not None and not anything:
+            raise ValueError(
+                "random_state is of no use where no group is asked for; leave it out, or ask for "
+                "posterior_predictive=True"
+            )
+        seed = seed_of(estimator, random_state)
         given = (bool(log_likelihood), posterior_predictive, bool(prior_predictive))
         return cls(*given, n_draws, seed)
 

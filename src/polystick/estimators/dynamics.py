@@ -23,7 +23,7 @@ class MultinomialLDS(DynamicsEstimator):
     ----------
     n_states : int
         Dimensions of the state.
-    inputs : None, "states", "emissions" or "both"
+    inputs_on : None, "states", "emissions" or "both"
         What the inputs given to `fit` act on: they push the states, or psi directly, or both.
     emission_bias : bool
         Whether psi has a constant for each split, about the overall frequencies. Without it, as in the paper,
@@ -40,9 +40,9 @@ class MultinomialLDS(DynamicsEstimator):
     inference : Gibbs, MeanField or None
         None is Gibbs sampling with four chains, until they have 400 effective draws but for 1000 draws
         each at the most. Mean field starts from a few sweeps of Gibbs sampling.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None
@@ -77,11 +77,11 @@ class MultinomialLDS(DynamicsEstimator):
 
     _takes_inputs = True
 
-    def __init__(self, n_states=10, *, inputs=None, emission_bias=True, emission_scale=1.0,
+    def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
                  bias_scale=1.0, decomposition="frequency", n_categories=None, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_states = n_states
-        self.inputs = inputs
+        self.inputs_on = inputs_on
         self.emission_bias = emission_bias
         self.emission_scale = emission_scale
         self.bias_scale = bias_scale
@@ -100,6 +100,11 @@ class MultinomialLDS(DynamicsEstimator):
         places = self._places()
         decomposition, d, m = self._decompose(), self.n_states, self.n_inputs_
         q, e = m * ("states" in places), m * ("emissions" in places) + bool(self.emission_bias)
+        if not e and self.bias_scale != 1.0:
+            raise ValueError(
+                "bias_scale is of no use without emission_bias and inputs on emissions; got "
+                f"{self.bias_scale!r}; leave it out"
+            )
         level = np.zeros((decomposition.n_categories - 1, e))
         if self.emission_bias:
             level[:, 0] = decomposition.psi(self.read_.counts + 1.0)
@@ -115,17 +120,17 @@ class MultinomialLDS(DynamicsEstimator):
 
     def _places(self):
         """Return what inputs act on."""
-        if self.inputs not in _PLACES:
+        if self.inputs_on not in _PLACES:
             raise ValueError(
-                f'inputs must be None, "states", "emissions" or "both"; got {self.inputs!r}; the '
+                f'inputs_on must be None, "states", "emissions" or "both"; got {self.inputs_on!r}; the '
                 "numbers themselves go to fit(X, inputs)"
             )
-        places = _PLACES[self.inputs]
+        places = _PLACES[self.inputs_on]
         if bool(places) != bool(self.n_inputs_):
             raise ValueError(
-                f"MultinomialLDS(inputs={self.inputs!r}) "
+                f"MultinomialLDS(inputs_on={self.inputs_on!r}) "
                 + ("needs inputs in fit(X, inputs)" if places else "has no use for inputs: say "
-                   'inputs="states", "emissions" or "both" there')
+                   'inputs_on="states", "emissions" or "both" there')
             )  # fmt: skip
         return places
 

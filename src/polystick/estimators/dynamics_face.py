@@ -1,6 +1,5 @@
 """What the faces of multinomial dynamics share: smoothing, and draws to judge a run by."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -13,10 +12,9 @@ from polystick.estimators.sequence_face import STATES, SequenceEstimator
 from polystick.estimators.sequence_results import Smoothed
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
-from polystick.inference.mean_field import MeanField
 from polystick.inference.posterior import Posterior
 from polystick.models.sequence_filter import prediction_key
-from polystick.validation import check_inference, check_integer, check_level
+from polystick.validation import check_integer, check_level
 
 _SMOOTHING_SWEEPS = 30  # of a sequence that the fit has not seen, for each draw of the parameters
 
@@ -24,18 +22,9 @@ _SMOOTHING_SWEEPS = 30  # of a sequence that the fit has not seen, for each draw
 class DynamicsEstimator(SequenceEstimator):
     """What the two share; a subclass has `_make_model`, decomposition and `_default`."""
 
-    _schedules: tuple[type, ...] = (Gibbs, MeanField)
     _default = Gibbs(250, 300, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
-
-    def _check_inference(self):
-        inference = check_inference(self._default if self.inference is None else self.inference)
-        if not isinstance(inference, self._schedules):
-            names = ", ".join(f"{schedule.__name__}(...)" for schedule in self._schedules)
-            raise TypeError(f"inference must be {names} or None; got {inference!r}")
-        if isinstance(inference, Gibbs):
-            keep = tuple(dict.fromkeys((*inference.keep, "states")))
-            inference = dataclasses.replace(inference, keep=keep)
-        return inference
+    _kept = ("states",)
+    _has_particles = True
 
     def _decompose(self):
         return decompose(
@@ -61,15 +50,6 @@ class DynamicsEstimator(SequenceEstimator):
             if name in self.model_.dims and name != "states"
         )
 
-    def _replicated_names(self, again):
-        kept = ("states",) if again and isinstance(self.inference_, Gibbs) else ()
-        return (*self._parameter_names(), *kept)
-
-    def _drawn_probabilities(self, predictor, shard, key, state):
-        if "states" not in state:
-            return super()._drawn_probabilities(predictor, shard, key, state)
-        return predictor.probabilities(state["states"][shard.steps.astype(int)], shard.known)
-
     def smooth(self, X=None, inputs=None, *, level=0.9, n_draws=STATES):
         """Return states and probabilities of each step given the whole sequence.
 
@@ -92,7 +72,8 @@ class DynamicsEstimator(SequenceEstimator):
         found = self._smoothed_states(read, n_draws, again=X is None)
         edges = np.concatenate([[0], np.cumsum(read.lengths)])
         known = self.model_.known(self._joined_inputs(read))[0]
-        return [self._smoothed(found, known, i, j, level) for i, j in itertools.pairwise(edges)]
+        parts = zip(itertools.starmap(slice, itertools.pairwise(edges)), read.indexes)
+        return [self._smoothed(found, known, here, level, index) for here, index in parts]
 
     def probability_draws(self, n_steps=20, n_top=5):
         """Return draws of probabilities at some steps of the fit as a `Posterior`, to judge a run by.
@@ -165,10 +146,10 @@ class DynamicsEstimator(SequenceEstimator):
     def _turned(self, draws):
         return draws
 
-    def _smoothed(self, found, known, start, stop, level):
-        """Return one sequence's part, the steps from start to stop."""
-        here = slice(start, stop)
+    def _smoothed(self, found, known, here, level, index):
+        """Return one sequence's part, the steps that `here` slices."""
         pi = np.stack([predictor.probabilities(z[here], known[here]) for predictor, z in found])
         states = np.stack([z[here] for _, z in found])
         mean, lower, upper = interval(pi, level, np.asarray)
-        return Smoothed(states.mean(axis=0), states.std(axis=0), mean, lower, upper)
+        moments = states.mean(axis=0), states.std(axis=0)
+        return Smoothed(*moments, mean, lower, upper, self.categories_, index)

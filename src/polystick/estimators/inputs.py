@@ -21,6 +21,7 @@ __all__ = [
     "Merged",
     "check_inputs",
     "check_table",
+    "counts_of",
     "merge",
     "merge_inputs",
     "refuse_other_index",
@@ -66,6 +67,16 @@ def check_table(estimator, categories, Z, X, *, reset, whole):
         )
     refuse_other_index(Z, X, "Z", "X")
     return inputs, counts
+
+
+def counts_of(X, y):
+    """Return the counts, which came as X or as y."""
+    if (X is None) == (y is None):
+        raise TypeError(
+            "counts must be given beside the inputs Z, as X or as y; got "
+            + ("neither" if X is None else "both: leave one out")
+        )
+    return y if X is None else X
 
 
 def refuse_other_index(one, other, name, other_name):

@@ -13,6 +13,10 @@ class Interval(NamedTuple):
     lower: pd.DataFrame
     upper: pd.DataFrame
 
+    def to_frame(self):
+        """Return one table, with columns (mean, lower or upper; those of each)."""
+        return pd.concat(self._asdict(), axis=1)
+
 
 def interval(draws, level, frame):
     """Return the mean and the interval of draws (draw, ...), each made a table by `frame`."""

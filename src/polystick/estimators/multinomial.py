@@ -2,25 +2,26 @@
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.association import LEAST_CATEGORIES
-from polystick.estimators import association, completion, row_models
+from polystick.estimators import association, completion, row_models, row_replicates
+from polystick.estimators.face import Face
 from polystick.estimators.intervals import interval
 from polystick.estimators.row_names import ids_of, named
-from polystick.estimators.row_replicates import RowReplicates
-from polystick.estimators.seeds import seed_for
+from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.inference.stochastic import StochasticVI
 from polystick.validation import (
     all_or_nothing,
     category_names,
     check_counts,
-    check_inference,
     check_integer,
     check_level,
-    check_running,
     warn_user,
 )
 
@@ -29,7 +30,7 @@ _POINTS = 8  # proposals of a row for each posterior draw of the parameters
 _ROWS_AT_ONCE = 64  # each holds its proposals in memory
 
 
-class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     """Rows of counts over categories that depend on each other.
 
     Each row has its own probabilities; their logits (one for each binary split of the categories) share
@@ -58,9 +59,9 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
         The schedule with its settings; None is ``Gibbs()`` for sticks and, for a softmax, whose chains take
         longer to agree, ``Gibbs(min_ess=200, max_draws=4000)``. Gibbs needs whole counts, mean field
         takes any non-negative weights.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None
@@ -90,6 +91,8 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
     >>> model.predict_proba(counts).shape
     (4, 3)
     """
+
+    _schedules = (Gibbs, MeanField, StochasticVI)
 
     def __init__(self, *, link="stick", covariance=None, decomposition="frequency", prior=None,
                  inference=None, random_state=None, n_jobs=None, progress=None,
@@ -122,28 +125,17 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
             return self._fit(X, resume)
 
     def _fit(self, X, resume):
-        given = row_models.default_inference(self) if self.inference is None else self.inference
-        inference = check_inference(given)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
-        seed = seed_for(self, resume)
-        counts = check_counts(self, X, reset=True, whole=inference.needs_whole_counts)
+        fit = self._begin(resume)
+        counts = check_counts(self, X, reset=True, whole=fit.inference.needs_whole_counts)
         self.categories_ = category_names(X, counts.shape[1])
-        model = row_models.build(self, inference, counts)
-        self.posterior_ = inference.run(
-            model,
-            model.shards(counts),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords=self._coords(model) | named("row", X),
-        )
+        model = row_models.build(self, fit.inference, counts)
+        self._run(fit, model, model.shards(counts), self._coords(model) | named("row", X))
         self._seen_rows = ids_of(counts)
-        self.inference_, self.model_, self.seed_ = inference, model, seed
         self.decomposition_ = getattr(model, "decomposition", None)
-        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
         return self
+
+    def _default_inference(self):
+        return row_models.default_inference(self)
 
     def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=256):
         """Return the posterior mean of each row's probabilities given its counts.
@@ -173,17 +165,22 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
             return mean, np.sqrt(variance), draws
 
         parts = self._propose(self._check(X), n_draws, work)
-        mean, std = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-        result = [mean, *([std] if return_std else [])]
+        kinds = (0, 1) if return_std else (0,)
+        found = [np.concatenate([part[i] for part in parts]) for i in kinds]
+        result = [tabled(self, values, index_of(X)) for values in found]
         if return_draws:
             result.append(np.concatenate([part[2] for part in parts], axis=1))
-        return tuple(result) if len(result) > 1 else mean
+        return tuple(result) if len(result) > 1 else result[0]
 
     def transform(self, X):
         """Return `predict_proba`, as a step of a pipeline."""
         return self.predict_proba(X)
 
-    def score_samples(self, X, *, observed=None, coefficient=True, n_draws=1024):
+    predict_counts = row_replicates.predict_counts
+    sample_prior = row_replicates.sample_prior
+    to_arviz = row_replicates.to_arviz
+
+    def score_samples(self, X, *, observed=None, coefficient=False, n_draws=1024):
         """Return the log probability of each row's counts under the posterior predictive law.
 
         The row's psi is integrated out by importance sampling, and the parameters are averaged over
@@ -360,7 +357,7 @@ class CorrelatedMultinomial(RowReplicates, OneToOneFeatureMixin, TransformerMixi
 
     def _check(self, X):
         check_is_fitted(self)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        self._check_running()
         return check_counts(self, X, reset=False, whole=self.inference_.needs_whole_counts)
 
     def _propose(self, counts, n_draws, work):

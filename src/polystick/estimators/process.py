@@ -1,34 +1,37 @@
 """The face of multinomial Gaussian processes."""
 
-import dataclasses
-
 import numpy as np
 
 from polystick import scores
 from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
-from polystick.estimators.inputs import merge_inputs
+from polystick.estimators import process_replicates
+from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.multinomial import stick_names
 from polystick.estimators.process_default import default_correlation, default_kernel
-from polystick.estimators.process_face import ProcessEstimator, check_kernel
-from polystick.estimators.process_replicates import ProcessReplicates
-from polystick.estimators.seeds import seed_for
+from polystick.estimators.process_face import (
+    TOLERANCE,
+    ProcessEstimator,
+    check_kernel,
+    refuse_tolerance,
+)
+from polystick.estimators.seeds import seed_of
+from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
-from polystick.inference.mean_field import MeanField
 from polystick.models import predictive
 from polystick.models.process import ProcessCounts
-from polystick.validation import check_inference, check_integer, check_positive, check_seed
+from polystick.validation import check_integer, check_positive
 
-_STATE = ("white", "level", "scale")  # of each stick, besides theta
-_FACTOR = ("linear", "weights", "level", "scale")
-_LEARNED = ("kernel", "level", "scale")
+_STATE = ("white", "mean", "scale")  # of each stick, besides theta
+_FACTOR = ("linear", "weights", "mean", "scale")
+_LEARNED = {"kernel": "kernel", "mean": "level", "scale": "scale"}  # what the model calls them
 _NUMBERS_AT_ONCE = 2**22  # held by each thread, several times: new inputs come in blocks
 _STATES = 16  # posterior states that new inputs meet
 UNTIL_DONE = Gibbs(250, 250, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=1000)
 
 
-class MultinomialGP(ProcessReplicates, ProcessEstimator):
+class MultinomialGP(ProcessEstimator):
     """Counts over categories whose probabilities are smooth functions of inputs, such as time and place.
 
     The logit of each binary split of the categories is a Gaussian process over the inputs; all share one
@@ -46,12 +49,13 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     mean : "empirical", "zero" or array of shape (K - 1,)
         What psi is far from all data: the overall frequencies (with one more count of each category),
         one half for each split, or given for each split of the decomposition.
-    learn : tuple with any of "kernel", "level" and "scale"
+    learn : tuple with any of "kernel", "mean" and "scale"
         What is learned beside the functions: the free hyperparameters of the kernel, whose prior is
         log-normal about those given, within their bounds; a mean of each split, about `mean` with standard
         deviation 1; a factor of each split, about 1 with 0.5.
     prior_sd : float
-        Standard deviation of the logarithms of the kernel's hyperparameters in their prior.
+        Standard deviation of the logarithms of the kernel's hyperparameters in their prior, where they are
+        learned.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits; see `CorrelatedMultinomial`.
     solver : "auto", "dense", "separable", "unstructured" or "markov"
@@ -60,14 +64,14 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         "separable" takes variances whose weights are a product over the factors: poor where single cells of
         the grid have a thousand times the counts of others.
     tolerance : float
-        Relative residual of solvers that iterate.
+        Relative residual of solvers that iterate; of no use to "dense" and "markov", which refuse another.
     inference : Gibbs, MeanField or None
         The schedule with its settings; None is Gibbs sampling with four chains, until they have 400 effective
         draws but for 1000 draws each at the most. Gibbs needs whole counts, mean field takes any non-negative
         weights.
-    random_state : int or None
-        The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
-        kept in `seed_`.
+    random_state : int, RandomState, Generator or None
+        The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
+        the same bits on any number of threads.
     n_jobs : int or None
         Threads; None is every core this process may use, and -1 too.
     progress : bool, callable or None
@@ -105,8 +109,11 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     (2, 3)
     """
 
+    _default = UNTIL_DONE
+    _kept = _STATE
+
     def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
-                 decomposition="frequency", solver="auto", tolerance=1e-8, inference=None,
+                 decomposition="frequency", solver="auto", tolerance=TOLERANCE, inference=None,
                  random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
@@ -122,10 +129,9 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         self.checkpoint = checkpoint
 
     def _learn(self, resume):
-        inference, seed = self._check_inference(), seed_for(self, resume)
-        model = self._make_model()
-        self._run(inference, model, seed, resume, self._coords(model))
-        self.inference_, self.decomposition_ = inference, model.decomposition
+        fit, model = self._begin(resume), self._make_model()
+        self._run(fit, model, model.shards(self.counts_), self._coords(model))
+        self.decomposition_, self.solver_ = model.decomposition, model.family.solver_name
         theta = self.posterior_.flat("theta").mean(axis=0)
         self.kernel_ = model.family.kernel.clone_with_theta(theta)
 
@@ -167,25 +173,29 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
             squares[rows] += squared / len(states)
             for i, pi in drawn.items():
                 draws[i, rows] = pi
-        result = [mean[index]]
-        if return_std:
-            result.append(np.sqrt(np.maximum(squares - mean**2, 0.0))[index])
+        found = [mean, np.sqrt(np.maximum(squares - mean**2, 0.0))] if return_std else [mean]
+        result = [tabled(self, values[index], index_of(Z)) for values in found]
         if return_draws:
             result.append(draws[:, index])
         return tuple(result) if len(result) > 1 else result[0]
 
-    def score_samples(self, Z, X, *, coefficient=True, n_draws=_STATES, collapsed=True):
+    predict_counts = process_replicates.predict_counts
+    to_arviz = process_replicates.to_arviz
+
+    def score_samples(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES,
+                      collapsed=True):  # fmt: skip
         """Return the log probability (n,) of each row's counts, by itself, under the posterior.
 
         Parameters
         ----------
         Z : array-like of shape (n, d)
-        X : array-like or CSR of shape (n, K)
+        X, y : array-like or CSR of shape (n, K)
+            The counts, as one of the two.
         coefficient : bool
             Whether to count the multinomial coefficient in.
         n_draws, collapsed : as in `predict_proba`
         """
-        inputs, counts = self._check_table(Z, X)
+        inputs, counts = self._check_table(Z, counts_of(X, y))
         inputs, index = merge_inputs(inputs)
         states = self._states(n_draws, collapsed)
 
@@ -199,6 +209,12 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
             values[mine] = np.logaddexp(values[mine], found - np.log(len(states)))
         return values + scores.log_coefficients(counts) if coefficient else values
 
+    def score(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES, collapsed=True):
+        """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
+        options = {"coefficient": coefficient, "n_draws": n_draws, "collapsed": collapsed}
+        values = self.score_samples(Z, X, y=y, **options)
+        return scores.per_count(values, self._check_table(Z, counts_of(X, y))[1])
+
     def sample_prior(self, Z, n_draws=1, *, random_state=None):
         """Return draws (n_draws, n, K) of the probabilities at inputs, as if nothing had been counted.
 
@@ -207,7 +223,7 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         """
         inputs, index = merge_inputs(self._check_inputs(Z))
         check_integer("n_draws", n_draws, at_least=1)
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             drawn = execution.map(
                 lambda i: predictive.draw_prior(self.model_, inputs, seed, i), range(n_draws)
@@ -252,25 +268,17 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
     # what came in
 
     def _needs_whole_counts(self):
-        return self._check_inference().needs_whole_counts
-
-    def _check_inference(self):
-        inference = self.inference
-        if inference is None:
-            inference = UNTIL_DONE
-        if not isinstance(check_inference(inference), Gibbs | MeanField):
-            raise TypeError(
-                f"inference must be Gibbs(...), MeanField(...) or None; got {inference!r}: inputs "
-                "depend on each other and can't come in batches"
-            )
-        if isinstance(inference, Gibbs):
-            keep = tuple(dict.fromkeys((*inference.keep, *_STATE)))
-            inference = dataclasses.replace(inference, keep=keep)
-        return inference
+        return self._schedule().needs_whole_counts
 
     def _make_model(self):
-        for name in ("tolerance", "prior_sd"):
-            check_positive(name, getattr(self, name))
+        check_positive("prior_sd", self.prior_sd)
+        refuse_tolerance(self)
+        learn = _check_learn(self.learn)
+        if "kernel" not in learn and self.prior_sd != 1.0:
+            raise ValueError(
+                "prior_sd is of no use where the kernel is not learned; got "
+                f'{self.prior_sd!r}; leave it out, or learn=("kernel",)'
+            )
         decomposition = decompose(
             self.decomposition,
             n_categories=self.counts_.shape[1],
@@ -281,7 +289,6 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
         kernel = check_kernel(self.kernel) if given else default_kernel(self.inputs_)
         correlation = None if given else default_correlation(self.inputs_)
         family = choose_family(kernel, self.inputs_, solver=self.solver, tolerance=self.tolerance)
-        learn = _check_learn(self.learn)
         if "kernel" in learn:
             check_start(family)
         level = _level(self.mean, decomposition, self.counts_.sum(axis=0))
@@ -305,10 +312,10 @@ class MultinomialGP(ProcessReplicates, ProcessEstimator):
 def _check_learn(learn):
     if not isinstance(learn, tuple | list | set | frozenset) or not set(learn) <= set(_LEARNED):
         raise ValueError(
-            'learn must be a tuple with any of "kernel", "level" and "scale", as ("kernel",); got '
+            'learn must be a tuple with any of "kernel", "mean" and "scale", as ("kernel",); got '
             f"{learn!r}"
         )
-    return tuple(sorted(learn))
+    return tuple(sorted(_LEARNED[word] for word in learn))
 
 
 def _level(mean, decomposition, weights):

@@ -1,25 +1,26 @@
 """The face that all models of counts at inputs share."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from polystick import scores
-from polystick.estimators.inputs import Categories, check_inputs, check_table, merge
+from polystick.estimators.face import Face
+from polystick.estimators.inputs import Categories, check_inputs, check_table, counts_of, merge
 from polystick.estimators.process_default import smooth_kernel
 from polystick.estimators.row_names import labels_of
-from polystick.inference.execution import execution_for
-from polystick.validation import all_or_nothing, check_integer, check_running
+from polystick.validation import all_or_nothing, check_integer, check_positive
+
+EXACT = ("dense", "markov")  # solvers that do not iterate
+TOLERANCE = 1e-8  # of those that do
 
 
-class ProcessEstimator(BaseEstimator):
+class ProcessEstimator(Face):
     """What all of them offer; a subclass says how to learn from `inputs_` and `counts_`.
 
-    It has n_jobs, progress and checkpoint, `_learn`, `predict_proba`, `score_samples` and, where the counts
-    of its fit need not be whole, `_needs_whole_counts`.
+    It has `_learn`, `predict_proba`, `score_samples`, `score` and, where the counts of its fit need not be
+    whole, `_needs_whole_counts`.
     """
 
-    def fit(self, Z, X, *, resume=False):
+    def fit(self, Z, X=None, *, y=None, resume=False):
         """Learn from counts X at inputs Z.
 
         Parameters
@@ -28,6 +29,8 @@ class ProcessEstimator(BaseEstimator):
             Numbers, such as years or coordinates. Rows may share their inputs: their counts are added.
         X : array-like or CSR of shape (n, K)
             A row without counts tells nothing.
+        y : array-like or CSR of shape (n, K)
+            The counts, in the place of X, for those who call the inputs X: ``fit(Z, y=counts)``.
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
 
@@ -36,8 +39,9 @@ class ProcessEstimator(BaseEstimator):
         self
         """
         with all_or_nothing(self):
-            check_running(self.n_jobs, self.progress, self.checkpoint)
+            self._check_running()
             self._categories = Categories()
+            X = counts_of(X, y)
             inputs, counts = self._read(Z, X, reset=True)
             self.inputs_, self.counts_, place_of = merge(inputs, counts)
             self._input_names = _names_of_inputs(Z, X, place_of)
@@ -48,28 +52,10 @@ class ProcessEstimator(BaseEstimator):
     def _learn(self, resume):
         raise NotImplementedError
 
-    def _run(self, inference, model, seed, resume, coords):
-        """Run a model on the counts of the fit."""
-        self.posterior_ = inference.run(
-            model,
-            model.shards(self.counts_),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords=coords,
-        )
-        self.model_, self.seed_, self.solver_ = model, seed, model.family.solver_name
-        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
-
     def _needs_whole_counts(self):
         return True
 
     def predict_proba(self, Z):
-        raise NotImplementedError
-
-    def score_samples(self, Z, X, *, coefficient=True):
         raise NotImplementedError
 
     def predict(self, Z, n_top=1):
@@ -80,14 +66,8 @@ class ProcessEstimator(BaseEstimator):
             raise ValueError(
                 f"n_top must not exceed the {len(self.categories_)} categories; got {n_top}"
             )
-        order = np.argsort(-self.predict_proba(Z), axis=1, kind="stable")
+        order = np.argsort(-np.asarray(self.predict_proba(Z)), axis=1, kind="stable")
         return self.categories_[order[:, :n_top]]
-
-    def score(self, Z, X, *, coefficient=False, **options):
-        """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
-        _, counts = self._check_table(Z, X)
-        values = self.score_samples(Z, X, coefficient=coefficient, **options)
-        return scores.per_count(values, counts)
 
     def _read(self, Z, X, *, reset):
         whole = self._needs_whole_counts()
@@ -95,12 +75,12 @@ class ProcessEstimator(BaseEstimator):
 
     def _check_table(self, Z, X):
         check_is_fitted(self)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        self._check_running()
         return self._read(Z, X, reset=False)
 
     def _check_inputs(self, Z):
         check_is_fitted(self)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        self._check_running()
         return check_inputs(self, Z, reset=False)
 
     def __sklearn_tags__(self):
@@ -119,6 +99,16 @@ def _names_of_inputs(Z, X, place_of):
     if labels is None or place_of.max() + 1 < len(place_of):
         return None
     return labels[np.argsort(place_of)]
+
+
+def refuse_tolerance(face):
+    """Raise where a tolerance is given to a solver that does not iterate."""
+    check_positive("tolerance", face.tolerance)
+    if face.solver in EXACT and face.tolerance != TOLERANCE:
+        raise ValueError(
+            f'tolerance is of no use to solver="{face.solver}", which does not iterate; got '
+            f"{face.tolerance!r}; leave it out"
+        )
 
 
 def check_kernel(kernel):

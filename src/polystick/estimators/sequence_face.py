@@ -1,23 +1,22 @@
 """The face that all models of sequences share."""
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
-from polystick.estimators.seeds import seed_for
+from polystick.estimators import sequence_replicates
+from polystick.estimators.face import Face
+from polystick.estimators.seeds import seed_of
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
-from polystick.estimators.sequence_replicates import SequenceReplicates
 from polystick.estimators.sequence_results import Filtered, Forecast, Smoothed, forecast_of
 from polystick.estimators.sequences import Read, read_sequences
+from polystick.estimators.tables import steps_after, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.models.sequence_filter import prediction_key
 from polystick.validation import (
     all_or_nothing,
     check_integer,
     check_level,
-    check_running,
-    check_seed,
 )
 
 __all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
@@ -25,16 +24,18 @@ __all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
 STATES = 32  # posterior states that predictions are averaged over
 
 
-class SequenceEstimator(SequenceReplicates, BaseEstimator):
-    """What all of them offer; a subclass has `_make_model` and `_check_inference`.
+class SequenceEstimator(Face):
+    """What all of them offer; a subclass has `_make_model`.
 
-    These see `read_`, what came into the fit. A subclass whose model has inputs says `_takes_inputs`; its
+    It sees `read_`, what came into the fit. A subclass whose model has inputs says `_takes_inputs`; its
     `shards` get them besides the sequences. The model has what inference wants and a `predictor`, see
     `polystick.models.sequence_filter`. Constructors have n_categories, inference, random_state, n_jobs,
     progress and checkpoint.
     """
 
     _takes_inputs = False
+    _has_particles = False  # in its filters
+    _has_likelihood = True  # of counts: the posterior is given these
 
     def fit(self, X, inputs=None, *, resume=False):
         """Learn from sequences.
@@ -55,7 +56,7 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         self
         """
         with all_or_nothing(self):
-            check_running(self.n_jobs, self.progress, self.checkpoint)
+            self._check_running()
             if self.n_categories is not None:
                 check_integer("n_categories", self.n_categories, at_least=2)
             read = read_sequences(X, n_categories=self.n_categories, shortest=2)
@@ -76,27 +77,12 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         return self.read_.sequences
 
     def _learn(self, resume):
-        inference, seed = self._check_inference(), seed_for(self, resume)
-        model = self._make_model()
-        self.posterior_ = inference.run(
-            model,
-            self._shards(model, self.read_),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords=self._coords(model) | self.read_.step_names,
-        )
-        self.model_, self.inference_, self.seed_ = model, inference, seed
-        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+        fit, model = self._begin(resume), self._make_model()
+        coords = self._coords(model) | self.read_.step_names
+        self._run(fit, model, self._shards(model, self.read_), coords)
 
     def _make_model(self):
         """Return the model for the sequences in `read_`."""
-        raise NotImplementedError
-
-    def _check_inference(self):
-        """Return the schedule."""
         raise NotImplementedError
 
     def _coords(self, model):
@@ -114,6 +100,10 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
     def _shards(self, model, read):
         return model.shards(read.sequences, *([] if read.inputs is None else [read.inputs]))
 
+    predict_counts = sequence_replicates.predict_counts
+    sample_prior = sequence_replicates.sample_prior
+    to_arviz = sequence_replicates.to_arviz
+
     # given what was seen before
 
     def filter(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
@@ -125,7 +115,7 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         n_draws : int
             Posterior draws of the parameters to average over.
         n_particles : int or None
-            Of filters that have particles; None is their default.
+            Of filters that have particles, and of no others; None is their default.
 
         Returns
         -------
@@ -139,8 +129,14 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
             lambda f: (f.states, f.spread + np.square(f.states), f.current),
         )
         return [
-            Filtered(states, np.sqrt(np.maximum(squares - np.square(states), 0.0)), pi)
-            for states, squares, pi in found
+            Filtered(
+                states,
+                np.sqrt(np.maximum(squares - np.square(states), 0.0)),
+                pi,
+                self.categories_,
+                index,
+            )
+            for (states, squares, pi), index in zip(found, read.indexes)
         ]
 
     def predict_proba(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
@@ -149,7 +145,8 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         Parameters are those of `filter`.
         """
         read = self._read(X, inputs)
-        return [pi for (pi,) in self._means(read, n_draws, n_particles, lambda f: (f.predicted,))]
+        found = self._means(read, n_draws, n_particles, lambda f: (f.predicted,))
+        return [tabled(self, pi, index) for (pi,), index in zip(found, read.indexes)]
 
     def score_steps(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
         """Return what each posterior draw says of each step: log p(x_t | before), a list of (n_draws, steps).
@@ -216,7 +213,7 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         check_integer("n_draws", n_draws, at_least=1)
         options = {name: value for name, value in options.items() if value is not None}
         if "n_particles" in options:
-            check_integer("n_particles", options["n_particles"], at_least=1)
+            self._refuse_particles(options["n_particles"])
         predictors = [self.model_.predictor(draw) for draw in self._draws(n_draws)]
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             for shard in self._shards(self.model_, read):
@@ -228,6 +225,14 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
                     return work(filtered, predictors[number], key, rows)
 
                 yield rows, execution.map(at_draw, range(len(predictors)))
+
+    def _refuse_particles(self, n_particles):
+        if not self._has_particles:
+            raise ValueError(
+                f"{type(self).__name__} has an exact filter, without particles; got n_particles="
+                f"{n_particles!r}: leave it out"
+            )
+        check_integer("n_particles", n_particles, at_least=1)
 
     # what comes after, and anew
 
@@ -257,19 +262,23 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
         check_level(level)
         read = self._read_again(X, inputs)
         new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
-        n_states = len(self._draws(min(n_draws, STATES)))
+        n_laws = len(self._draws(min(n_draws, STATES)))
         draws = np.empty((n_draws, len(read.sequences), n_steps, self.n_features_in_))
 
         def work(filtered, predictor, key, rows):
             inputs = None if new_inputs is None else new_inputs[rows]
-            n_paths = -(-n_draws // n_states)
+            n_paths = -(-n_draws // n_laws)
             return predictor.forecast(filtered.after, n_steps, key, n_paths, inputs=inputs)
 
         for rows, found in self._map(read, min(n_draws, STATES), work, n_particles=n_particles):
             for number, paths in enumerate(found):
-                here = draws[number::n_states]
+                here = draws[number::n_laws]
                 here[:, rows] = paths[: len(here)]
-        return [forecast_of(each, level) for each in np.moveaxis(draws, 1, 0)]
+        indexes = [steps_after(*last, n_steps) for last in zip(read.indexes, read.lengths.tolist())]
+        return [
+            forecast_of(each, level, self.categories_, index)
+            for each, index in zip(np.moveaxis(draws, 1, 0), indexes)
+        ]
 
     def simulate(self, n_steps, inputs=None, *, random_state=None):
         """Return sequences such as the posterior expects, each from one draw of the parameters.
@@ -280,13 +289,13 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
             An integer gives one sequence of that many tokens, and arrays one sequence of counts (steps, K)
             each, with these totals.
         inputs : as in `fit`
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None takes the seed of the fit; the same seed gives the same sequences.
         """
         check_is_fitted(self)
         totals = check_totals(n_steps)
         inputs = self._read_inputs(inputs, np.array([len(each) for each in totals]))
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         draws, result = self._draws(max(STATES, len(totals))), []
         for i, total in enumerate(totals):
             rng = prediction_key(seed, i).generator("simulate")
@@ -299,7 +308,7 @@ class SequenceEstimator(SequenceReplicates, BaseEstimator):
 
     def _read(self, X, inputs):
         check_is_fitted(self)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        self._check_running()
         known = {"n_categories": self.n_features_in_, "categories": self.categories_}
         read = read_sequences(X, **known)
         return read._replace(inputs=self._read_inputs(inputs, read.lengths, beside=X))

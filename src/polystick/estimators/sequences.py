@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from polystick.estimators.row_names import labels_of
+from polystick.estimators.tables import index_of
 from polystick.validation import LARGEST_COUNT, category_names
 
 __all__ = ["Read", "as_array", "as_list", "read_sequences"]
@@ -25,6 +26,7 @@ class Read(NamedTuple):
     inputs: list | None  # of (steps, m) float64
     categories: np.ndarray  # (K,) names
     labels: np.ndarray | None = None  # of the steps of all sequences, where they have names
+    indexes: tuple = ()  # of each sequence: that of a table, or None
 
     @property
     def step_names(self):
@@ -75,7 +77,7 @@ def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
             )
     K = _n_categories(sequences, n_categories, in_fit=categories is None)
     names = _names(given, K, categories)
-    return Read(sequences, None, names, _step_labels(given))
+    return Read(sequences, None, names, _step_labels(given), tuple(map(index_of, given)))
 
 
 def _step_labels(given):

@@ -45,6 +45,7 @@ FEWEST_TRIALS = 20  # of a split that has a site: about fewer, ellipses gain not
 STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
 UNSEEN = ("anchor", "spread")  # fields of rows that are no draws
+WORDS = {"level": "mean"}  # what a draw of it is called outside
 START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
 START_WEIGHT = (
     0.25  # of the counts where chains start: twice as far apart as counts would have them
@@ -72,7 +73,7 @@ class ProcessCounts:
         "white": ("stick", "direction"),
         "linear": ("stick", "input"),
         "weights": ("stick", "input"),
-        "level": ("stick",),
+        "mean": ("stick",),
         "scale": ("stick",),
     }
     identified: ClassVar = ("theta", "psi")
@@ -375,7 +376,7 @@ class ProcessCounts:
         dual = prior.dual(rows.linear, rows.weights)
         mean = rows.level[:, None] + rows.scale[:, None] * dual.mean
         sd = np.abs(rows.scale[:, None]) * np.sqrt(dual.variance)
-        known = {name: getattr(rows, name)[None] for name in KNOWN}
+        known = {name: getattr(rows, name)[None] for name in KNOWN} | {"mean": rows.level[None]}
         return {"psi": np.stack([mean - sd, mean + sd]), **known}
 
     # what to record
@@ -384,7 +385,8 @@ class ProcessCounts:
         return {"theta": parameters.theta, "iterations": parameters.iterations}
 
     def describe_rows(self, shard, rows):
-        return {name: value for name, value in rows._asdict().items() if name not in UNSEEN}
+        seen = {name: value for name, value in rows._asdict().items() if name not in UNSEEN}
+        return {WORDS.get(name, name): value for name, value in seen.items()}
 
     def watch(self, shards):
         """Judge a run by the probabilities at some inputs, those of slow splits among them."""
@@ -410,7 +412,7 @@ class ProcessCounts:
         shards : given, the values at the training inputs are integrated out given omega, which is drawn
                  anew (paper, appendix B); None: they are taken as they were drawn
         """
-        level, scale = draw["level"][:, None], draw["scale"][:, None]
+        level, scale = draw["mean"][:, None], draw["scale"][:, None]
         if shards is None:
             mean, variance = predictor.given(draw["white"])
             return level + scale * mean, scale**2 * variance
@@ -422,7 +424,7 @@ class ProcessCounts:
     def collapse(self, draw, solver, predictor, shard, key):
         """Return a potential of some sticks, omega drawn anew; mean and variance (r, M*) of psi given it."""
         ids = shard.rows.astype(int)
-        white, level, scale = (draw[name][ids] for name in ("white", "level", "scale"))
+        white, level, scale = (draw[name][ids] for name in ("white", "mean", "scale"))
         psi = _psi(solver, white, level, scale)
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.rows)
         mean, variance = predictor.collapsed(centred(potential, level, scale))
@@ -441,7 +443,7 @@ class ProcessCounts:
     def probabilities_of(self, draw):
         """Return the probabilities (M, K) at the inputs of the fit in a recorded draw."""
         solver = self.family.at(draw["theta"])
-        psi = _psi(solver, *(draw[name] for name in ("white", "level", "scale")))
+        psi = _psi(solver, *(draw[name] for name in ("white", "mean", "scale")))
         return self.decomposition.probabilities(psi.T)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_STEPS = 4  # of the search for theta in one sweep
-KNOWN = ("linear", "weights", "level", "scale")  # for sure, of what is described
+KNOWN = ("linear", "weights", "scale")  # for sure, of what is described, with the level
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Given a posterior draw of the parameters (name -> array), `model.predictor(descr
 
 A forecast draws paths of states: those of the steps after the last, given the `after` of n sequences; its
 inputs are (n, n_steps, m). A simulation starts anew: totals (steps,) of each sequence, inputs a list of
-(steps, m). Exact models take n_particles and leave it be. Randomness comes from the key and the rows' ids.
+(steps, m). Exact models have no n_particles. Randomness comes from the key and the rows' ids.
 """
 
 from typing import Any, NamedTuple

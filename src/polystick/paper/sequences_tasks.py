@@ -111,7 +111,7 @@ def make(name, task, inference, seed, n_jobs=None):
         scale = task.emission_scale
         return MultinomialLDS(N_DIMS, decomposition=how, emission_scale=scale, **common)
     if name == LNM:
-        return LogisticNormalLDS(N_DIMS, emission_variance=task.softmax_variance, **common)
+        return LogisticNormalLDS(N_DIMS, emission_scale=task.softmax_variance**0.5, **common)
     if name == RAW:
         return RawLDS(N_DIMS, **common)
     concentration = task.mass / task.n_categories

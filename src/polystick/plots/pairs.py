@@ -74,6 +74,11 @@ def side_by_side(matrix):
     return leaves_list(optimal_leaf_ordering(linkage(distance, "average"), distance))
 
 
+def middle(result):
+    """Return the means of an `Interval`, and anything else as it is."""
+    return result.mean if isinstance(result, tuple) and hasattr(result, "mean") else result
+
+
 def check_correlation(frame):
     """Return the values of a DataFrame of correlations, or raise."""
     values = frame.to_numpy(float)

@@ -27,6 +27,13 @@ def fit_labels(points):
     return float(np.clip(0.85 * points, 5.5, 10)), max(1, int(np.ceil(5.5 / points)))
 
 
+def whole_ticks(ax):
+    """Write whole numbers below axes, also where there are few."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
+
+
 def plain_times(times):
     """Return times as an array that matplotlib can draw, and what to call them."""
     name = getattr(times, "name", None) or "time"

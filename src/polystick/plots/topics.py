@@ -11,6 +11,7 @@ from polystick.plots.style import (
     line_style,
     plain_times,
     size_in_points,
+    whole_ticks,
 )
 
 __all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
@@ -21,7 +22,8 @@ def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"
 
     Parameters
     ----------
-    matrix : DataFrame (K, K), or an array
+    matrix : Interval, DataFrame (K, K) or array
+        Such as `log_share_correlation` or `topic_correlation` return; of an interval the means are drawn.
     ax : matplotlib axes or None
     cluster : bool
         Whether to bring the rows into the order of a hierarchical clustering; else they stay.
@@ -31,7 +33,7 @@ def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"
     -------
     axes
     """
-    matrix = pd.DataFrame(matrix)
+    matrix = pd.DataFrame(pairs.middle(matrix))
     values = pairs.check_correlation(matrix)
     order = pairs.side_by_side(values) if cluster else np.arange(len(values))
     return pairs.heat_map(matrix.iloc[order, order], label, ax)
@@ -42,7 +44,8 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
 
     Parameters
     ----------
-    correlation : (T, T) array or DataFrame
+    correlation : Interval, DataFrame (T, T) or array
+        What `topic_correlation` returns; of an interval the means are drawn.
     labels : sequence of T strings, or None for the names of the DataFrame
         A few top words; commas become line breaks, for compact labels find room more easily.
     sizes : (T,) non-negative or None
@@ -54,7 +57,7 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     -------
     axes : edges are two line collections, positive (solid) and negative (dashed); nodes a scatter
     """
-    frame = pd.DataFrame(correlation)
+    frame = pd.DataFrame(pairs.middle(correlation))
     values = pairs.check_correlation(frame)
     if not 0 <= threshold <= 1:
         raise ValueError(f"threshold must lie between 0 and 1; got {threshold}")
@@ -103,16 +106,18 @@ def topic_sizes(table, ax=None, label="share of tokens (%)"):
     return ax
 
 
-def trace(values, burn=None, label="log likelihood", ax=None):
+def trace(values, burn=None, label=None, ax=None):
     """Draw a quantity along the sweeps, a line per chain.
 
     Parameters
     ----------
-    values : (n_draws,) or (n_chains, n_draws)
+    values : Posterior, or array (n_draws,) or (n_chains, n_draws)
+        Of a posterior, the log likelihood of its draws, or the bound of a variational fit.
     burn : int or None
         The first draws, which are not used, are shaded. The axis is made for the others: it reaches at
         most twice their range beyond them, and a steep start is cut off.
-    label : str, what the values are
+    label : str or None
+        What the values are; None: "log likelihood", or "bound".
     ax : matplotlib axes or None
 
     Returns
@@ -121,7 +126,8 @@ def trace(values, burn=None, label="log likelihood", ax=None):
     """
     import matplotlib.pyplot as plt
 
-    values = np.atleast_2d(np.asarray(values, float))
+    values, what, along = _traced(values)
+    label, values = label or what, np.atleast_2d(np.asarray(values, float))
     _check_trace(values, burn)
     if ax is None:
         _, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
@@ -133,21 +139,23 @@ def trace(values, burn=None, label="log likelihood", ax=None):
         _look_at(ax, values[:, burn:], values)
     if len(values) > 1 or burn:
         ax.legend(fontsize="small", loc="lower right")
-    ax.set(xlabel="sweep", ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
+    ax.set(xlabel=along, ylabel=label, xlim=(0.5, len(sweeps) + 0.5))
+    whole_ticks(ax)
     ax.ticklabel_format(axis="y", useOffset=False)
     return ax
 
 
 def shares_over_time(
-    times, shares, lower=None, upper=None, labels=None, *, n_shown=8, stacked=False, ax=None
+    shares, lower=None, upper=None, *, times=None, labels=None, n_shown=8, stacked=False, ax=None
 ):
     """Draw the shares of topics over time, as lines with bands or as stacked areas.
 
     Parameters
     ----------
-    times : (n_times,) numbers, dates or pandas periods, ascending
-    shares : (n_times, T) between 0 and 1, or a DataFrame; NaN leaves a gap in a line
+    shares : Interval, DataFrame (n_times, T) or array, between 0 and 1
+        Such as the model's own `shares_over_time` returns, bands and all; NaN leaves a gap in a line.
     lower, upper : (n_times, T) or None, the bands
+    times : (n_times,) numbers, dates or pandas periods, ascending; None for the index of a DataFrame
     labels : sequence of T strings, or None for the columns of a DataFrame
     n_shown : int
         The topics, the largest on the whole, that get a colour and a name; the others are thin grey
@@ -159,8 +167,13 @@ def shares_over_time(
     -------
     axes
     """
+    if pairs.middle(shares) is not shares:
+        if not stacked:
+            lower, upper = shares.lower, shares.upper
+        shares = shares.mean
     frame = pd.DataFrame(shares)
-    (times, name), shares = plain_times(times), frame.to_numpy(float)
+    times, name = plain_times(frame.index if times is None else times)
+    shares = frame.to_numpy(float)
     _check_times(times, shares, lower, upper, stacked)
     labels = pairs.check_labels(frame.columns if labels is None else labels, shares.shape[1])
     ax, where = paths.own_axes(ax)
@@ -216,6 +229,16 @@ def _check_times(times, shares, lower, upper, stacked):
     if (lower is None) != (upper is None) or (stacked and lower is not None):
         raise ValueError("bands need both lower and upper, and lines: stacked areas have none")
     paths.check_bands(shares, lower, upper)
+
+
+def _traced(values):
+    """Return what to draw, what it is, and along what."""
+    tree = getattr(values, "tree", None)
+    if tree is None:
+        return values, "log likelihood", "sweep"
+    if "sample_stats" in tree.children:
+        return values.log_likelihood, "log likelihood", "draw"
+    return tree["optimisation"]["elbo"].values, "bound", "sweep"
 
 
 def _check_trace(values, burn):

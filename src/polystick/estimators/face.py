@@ -1,0 +1,161 @@
+"""What every face has: one way to run a fit, the settings of its schedule as parameters, and tables.
+
+A fit checks what it is run by, reads the data, makes a model and hands it to the schedule::
+
+    with all_or_nothing(self):
+        fit = self._begin(resume)
+        ...
+        self._run(fit, model, model.shards(counts), coords)
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+from sklearn.base import BaseEstimator
+
+from polystick.estimators.seeds import seed_for
+from polystick.estimators.tables import TABLES
+from polystick.inference.execution import execution_for
+from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
+from polystick.inference.stochastic import StochasticVI
+from polystick.validation import check_inference, check_running
+
+__all__ = ["Face", "Fit"]
+
+_OF_INFERENCE = "inference__"
+
+
+class Fit(NamedTuple):
+    """How a fit is run."""
+
+    inference: Gibbs | MeanField | StochasticVI
+    seed: int
+    resume: bool
+
+
+class Face(BaseEstimator):
+    """A model as scikit-learn knows it.
+
+    One that is run by a schedule has inference, random_state, n_jobs, progress and checkpoint, and says which
+    `_schedules` its model has and which is the default. One that is not has none of these parameters.
+    """
+
+    _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
+    _default: ClassVar = Gibbs()
+    _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
+
+    n_jobs: int | None = None
+    progress: bool | Callable | None = False
+    checkpoint: str | os.PathLike | None = None
+
+    # one way to run a fit
+
+    def _begin(self, resume):
+        """Check how a fit is to be run, before any data are looked at."""
+        self._check_running()
+        return Fit(self._schedule(), seed_for(self, resume), resume)
+
+    def _run(self, fit, model, shards, coords):
+        """Run a model on shards, and keep what comes of it."""
+        self.posterior_ = fit.inference.run(
+            model,
+            shards,
+            seed=fit.seed,
+            execution=execution_for(self.n_jobs),
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            resume=fit.resume,
+            coords=coords,
+        )
+        self.model_, self.inference_, self.seed_ = model, fit.inference, fit.seed
+        self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+
+    def _refuse_resume(self, resume):
+        """Raise where there is no run that could be resumed."""
+        if resume:
+            raise ValueError(
+                f"{type(self).__name__} makes no run that could be resumed; got resume={resume!r}: leave "
+                "it out"
+            )
+
+    def _schedule(self):
+        """Return the schedule that was asked for, which must be one that the model has."""
+        inference = check_inference(self._asked_schedule())
+        if not isinstance(inference, self._schedules):
+            names = ", ".join(f"{schedule.__name__}(...)" for schedule in self._schedules)
+            raise TypeError(
+                f"{type(self).__name__} needs inference={names} or None; got {inference!r}"
+            )
+        if self._kept and isinstance(inference, Gibbs):
+            keep = tuple(dict.fromkeys((*inference.keep, *self._kept)))
+            return dataclasses.replace(inference, keep=keep)
+        return inference
+
+    def _asked_schedule(self):
+        return self._default_inference() if self.inference is None else self.inference
+
+    def _default_inference(self):
+        return self._default
+
+    def _check_running(self):
+        check_running(self.n_jobs, self.progress, self.checkpoint)
+
+    # the settings of a schedule are parameters too
+
+    def get_params(self, deep=True):
+        """Return the parameters; the settings of a schedule that was given are `inference__n_draws` etc."""
+        params = super().get_params(deep=deep)
+        if deep:
+            settings = _settings(params.get("inference"))
+            params |= {_OF_INFERENCE + name: value for name, value in settings.items()}
+        return params
+
+    def set_params(self, **params):
+        """Set parameters; ``inference__n_draws=100`` gives a schedule like the present one, but for that."""
+        settings = {name: params.pop(name) for name in list(params) if _is_setting(name)}
+        super().set_params(**params)
+        if settings:
+            self.inference = self._with_settings(settings)
+        return self
+
+    def _with_settings(self, settings):
+        if not hasattr(self, "inference"):
+            raise ValueError(f"{type(self).__name__} is run by no schedule; got {min(settings)!r}")
+        schedule = check_inference(self._asked_schedule())
+        given = {name.removeprefix(_OF_INFERENCE): value for name, value in settings.items()}
+        known = _settings(schedule)
+        if unknown := sorted(set(given) - set(known)):
+            raise ValueError(
+                f"{type(schedule).__name__} has no setting {unknown[0]!r}; there are {', '.join(known)}"
+            )
+        return dataclasses.replace(schedule, **given)
+
+    # tables
+
+    def set_output(self, *, transform=None):
+        """Say what predictions by row are: arrays, or tables with the names of what came in.
+
+        Parameters
+        ----------
+        transform : "default", "pandas" or None
+            None changes nothing.
+        """
+        if transform not in TABLES:
+            raise ValueError(f'transform must be "default", "pandas" or None; got {transform!r}')
+        if transform is not None:
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+
+def _is_setting(name):
+    return name.startswith(_OF_INFERENCE)
+
+
+def _settings(schedule):
+    """Return name -> value of the settings of a schedule."""
+    if isinstance(schedule, type) or not dataclasses.is_dataclass(schedule):
+        return {}
+    return {field.name: getattr(schedule, field.name) for field in dataclasses.fields(schedule)}

@@ -1,0 +1,56 @@
+"""Predictions as tables, with the names of what came in, where `set_output` asks for them."""
+
+import numpy as np
+import pandas as pd
+from sklearn import get_config
+
+__all__ = ["TABLES", "framed", "index_of", "steps_after", "tabled"]
+
+TABLES = ("default", "pandas", None)  # what `set_output` may be told
+
+
+def tabled(face, values, index):
+    """Return values (n, K) as they are, or as a table where a face was asked for tables."""
+    told = getattr(face, "_sklearn_output_config", {})
+    if told.get("transform", get_config()["transform_output"]) != "pandas":
+        return values
+    return pd.DataFrame(values, index=index, columns=pd.Index(face.categories_))
+
+
+def index_of(X):
+    """Return the index of a table; None where rows have no names."""
+    index = getattr(X, "index", None)
+    return index if isinstance(index, pd.Index) else None
+
+
+def framed(parts, index, categories):
+    """Return a table of name -> (n, K), the names above those of the categories."""
+    columns = None if categories is None else pd.Index(categories)
+    frames = {
+        name: pd.DataFrame(values, index=index, columns=columns) for name, values in parts.items()
+    }
+    return pd.concat(frames, axis=1)
+
+
+def steps_after(index, n_seen, n_steps):
+    """Return the index of the steps after the last of n_seen.
+
+    An index of dates, of periods or of whole numbers with equal steps goes on; steps without names have
+    numbers, which go on; after other names steps are numbered from 1.
+    """
+    if index is None:
+        return pd.RangeIndex(n_seen, n_seen + n_steps)
+    if isinstance(index, pd.PeriodIndex):
+        return pd.period_range(index[-1] + 1, periods=n_steps, freq=index.freq, name=index.name)
+    if isinstance(index, pd.DatetimeIndex):
+        freq = index.freq or (pd.infer_freq(index) if len(index) > 2 else None)
+        if freq is not None:
+            return pd.date_range(index[-1], periods=n_steps + 1, freq=freq, name=index.name)[1:]
+    elif pd.api.types.is_integer_dtype(index.dtype) and len(index) > 1:
+        step = np.unique(np.diff(index.to_numpy()))
+        if len(step) == 1 and step[0] > 0:
+            first = int(index[-1]) + int(step[0])
+            return pd.RangeIndex(
+                first, first + n_steps * int(step[0]), int(step[0]), name=index.name
+            )
+    return pd.RangeIndex(1, n_steps + 1, name="steps ahead")
