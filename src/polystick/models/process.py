@@ -434,10 +434,10 @@ class ProcessCounts:
     def latent_of_factor(self, factor, predictor):
         """Return mean and variance (k, M*) of psi at new inputs under q.
 
-        factor : name -> array: linear, weights, level, scale of all sticks
+        factor : name -> array: linear, weights, mean, scale of all sticks
         """
         mean, variance = predictor.dual(factor["linear"], factor["weights"])
-        level, scale = factor["level"][:, None], factor["scale"][:, None]
+        level, scale = factor["mean"][:, None], factor["scale"][:, None]
         return level + scale * mean, scale**2 * variance
 
     def probabilities_of(self, draw):
