@@ -157,6 +157,8 @@ def test_the_face_refuses_what_it_can_not_do():
         Estimator(MODEL, inference="gibbs").fit(COUNTS)
     with pytest.raises(TypeError, match="object has no face: kept, shards, probabilities missing"):
         Estimator(object()).fit(COUNTS)
+    with pytest.raises(TypeError, match="Half has no Gibbs sampler: `draw_rows` is missing"):
+        Estimator(type("Half", (CAR,), {"draw_rows": None})(TREE, Q)).fit(COUNTS)
     face = Estimator(MODEL, inference=RUN, random_state=3).fit(COUNTS)
     with pytest.raises(ValueError, match="of the 4 rows seen in fit; got 3"):
         face.score(COUNTS[:3])

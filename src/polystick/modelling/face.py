@@ -15,7 +15,7 @@ from polystick.inference.checkpoint import stored_seed
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.progress import Show
-from polystick.inference.protocols import Array, GibbsModel, L, P, R, S_contra, T
+from polystick.inference.protocols import Array, GibbsModel, L, P, R, S_contra, T, check_model
 from polystick.validation import (
     all_or_nothing,
     category_names,
@@ -173,6 +173,7 @@ def _keeping(inference: Gibbs | None, model: Any) -> Gibbs:
             f"{type(model).__name__} has no face: {', '.join(lacking)} missing; "
             "polystick.modelling.CountsModel says what they are"
         )
+    check_model(model, "Gibbs")
     rows = (n for n in model.kept if n not in model.parameter_type._fields)
     return dataclasses.replace(given, keep=tuple(dict.fromkeys([*given.keep, *rows])))
 
