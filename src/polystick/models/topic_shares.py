@@ -185,7 +185,8 @@ class Sticks:
         Returns rows, the expected sum of psi psi', and E log p(psi) - E log q(psi).
         """
         for _ in range(LOCAL_STEPS):
-            moments = self._moments(law, expect(shard, rows), rows)
+            potential = self._expected_potential(expect(shard, rows), rows)
+            moments = law.normal.moments(potential)
             change = np.abs(moments.mean - rows.mean).mean()
             rows = RowFactors(moments.mean, moments.variance)
             if change < LOCAL_CHANGE:
@@ -198,9 +199,6 @@ class Sticks:
             - 0.5 * moments.log_det.sum()
         )
         return rows, outer, value
-
-    def _moments(self, law, counts, rows):
-        return law.normal.moments(self._expected_potential(counts, rows))
 
     def _expected_potential(self, counts, rows):
         tilt = np.sqrt(rows.mean**2 + rows.variance)
