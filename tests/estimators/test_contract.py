@@ -424,7 +424,6 @@ FACES = {  # name: a face, and what it is fitted to
 }
 RUNS = [name for name, (face, _) in FACES.items() if hasattr(face, "inference")]
 SEEDED = [name for name, (face, _) in FACES.items() if hasattr(face, "random_state")]
-WITH_SETTINGS = [name for name in RUNS if not name.startswith("topics")]
 WITHOUT_RUNS = ["process, raw", "process, static", "unigram"]
 
 
@@ -455,7 +454,7 @@ def test_the_table_has_every_public_face():
     assert public - dated == {type(face) for face, _ in FACES.values()}
 
 
-@pytest.mark.parametrize("name", WITH_SETTINGS)
+@pytest.mark.parametrize("name", RUNS)
 def test_settings_of_the_schedule_are_parameters(name):
     face, data = fresh(name)
     assert face.get_params()["inference__n_draws"] == 4
@@ -474,7 +473,7 @@ def test_settings_of_the_schedule_are_parameters(name):
     assert face.inference.n_draws == 3
 
 
-@pytest.mark.parametrize("name", WITH_SETTINGS)
+@pytest.mark.parametrize("name", RUNS)
 def test_settings_may_be_changed_from_the_default(name):
     face, _ = fresh(name, inference=None)
     default = face._default_inference()

@@ -4,28 +4,27 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
+from polystick.estimators.face import Face
 from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
-from polystick.estimators.seeds import seed_for
+from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_tables import check_words, size_table, topic_table
-from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.posterior import Posterior
+from polystick.inference.stochastic import Stream
 from polystick.validation import (
     all_or_nothing,
     category_names,
     check_counts,
-    check_inference,
     check_integer,
     check_level,
     check_positive,
-    check_running,
-    check_seed,
     warn_user,
 )
 
@@ -34,10 +33,13 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
+    _posterior: Posterior | None  # None: that of a stream, drawn when asked for
+    stream_: Stream | None
+    _default = Gibbs(200, 200, n_chains=3, max_bytes=2**28, min_ess=400, max_draws=500)
 
     def _make_model(self, counts):
         raise NotImplementedError
@@ -47,9 +49,6 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if place:
             raise TypeError(f"{type(self).__name__} takes no {', '.join(place)} for new documents")
         return {}
-
-    def _default_inference(self):
-        return Gibbs(200, 200, n_chains=3, max_bytes=2**28, min_ess=400, max_draws=500)
 
     def fit(self, X, y=None, *, resume=False):
         """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.
@@ -70,30 +69,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return self._fit(X, resume)
 
     def _fit(self, X, resume, **place):
-        inference = self._inference()
-        seed = seed_for(self, resume)
-        counts = self._start(X, inference)
-        model = self._make_model(counts)
-        posterior = inference.run(
-            model,
-            self._shards(model, inference, counts, seed, self._given(counts.shape[0], **place)),
-            seed=seed,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-            coords=self._coords() | named("document", X),
-        )
-        self._seen_rows = ids_of(counts)
-        return self._finish(model, inference, posterior, seed)
-
-    def _inference(self):
-        check_running(self.n_jobs, self.progress, self.checkpoint)
-        given = self._default_inference() if self.inference is None else self.inference
-        if not isinstance(check_inference(given), self._schedules):
-            names = ", ".join(f"{kind.__name__}(...)" for kind in self._schedules)
-            raise TypeError(f"{type(self).__name__} needs inference={names} or None; got {given!r}")
-        return given
+        fit = self._begin(resume)
+        counts = self._start(X, fit.inference)
+        model, given = self._make_model(counts), self._given(counts.shape[0], **place)
+        shards = self._shards(model, fit, counts, given)
+        self._run(fit, model, shards, self._coords() | named("document", X))
+        self._seen_rows, self.stream_ = ids_of(counts), None
+        self._n_features_out = self.n_topics
+        return self
 
     def _start(self, X, inference):
         """Check what came in, and return it as a CSR matrix."""
@@ -109,19 +92,16 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.seen_ = np.asarray(counts.sum(axis=0)).ravel() > 0
         return counts
 
-    def _finish(self, model, inference, posterior, seed, stream=None):
-        self.model_, self.inference_, self.seed_ = model, inference, seed
-        self._posterior, self._topics, self.stream_ = posterior, None, stream
-        self.n_iter_ = stream.n_steps if stream else posterior.tree.attrs["n_sweeps"]
-        self._n_features_out = self.n_topics
-        return self
-
     @property
     def posterior_(self):
         """The `Posterior`; that of a stream is drawn when it is asked for."""
-        if self._posterior is None:
+        if self._posterior is None and self.stream_ is not None:
             self._posterior = self.stream_.posterior(self._coords())
         return self._posterior
+
+    @posterior_.setter
+    def posterior_(self, posterior):
+        self._posterior, self._topics = posterior, None
 
     @property
     def topics_(self):
@@ -140,12 +120,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             check_counts(self, X, reset=reset, whole=inference.needs_whole_counts)
         )
 
-    def _shards(self, model, inference, counts, seed, given):
+    def _shards(self, model, fit, counts, given):
         """Cut the documents into blocks; stochastic schedules want them in random order."""
-        size = getattr(inference, "rows_per_block", None)
+        size = getattr(fit.inference, "rows_per_block", None)
         if size is None:
             return model.shards(counts, **given)
-        order = np.random.default_rng(seed % 2**63).permutation(counts.shape[0])
+        order = np.random.default_rng(fit.seed % 2**63).permutation(counts.shape[0])
         given = {name: values[order] for name, values in given.items()}
         return model.shards(counts[order], size, order.astype(np.uint64), **given)
 
@@ -244,7 +224,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
         given = totals_of(counts) if totals is None else check_totals(totals, counts.shape[0])
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         names = self.model_.fold_names
         states = self.posterior_.states(names, self.posterior_.even_draws(names, n_draws))
         return self._documents(counts, place).replicates(states, given, seed)
@@ -259,7 +239,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_integer("n_rows", n_rows, at_least=1)
         check_integer("n_draws", n_draws, at_least=1)
         check_room(2 * n_draws, n_rows, self.n_features_in_)
-        seed = self.seed_ if random_state is None else check_seed(random_state)
+        seed = seed_of(self, random_state)
         given = self._given(n_rows, **place)
         drawn = [prior_words(self.model_, n_rows, seed, i, given) for i in range(n_draws)]
         return np.stack(drawn)
@@ -334,7 +314,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def _check(self, X):
         check_is_fitted(self)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        self._check_running()
         counts = scipy.sparse.csr_array(check_counts(self, X, reset=False, whole=True))
         unseen = np.isin(counts.indices, np.flatnonzero(~self.seen_))
         if unseen.any():

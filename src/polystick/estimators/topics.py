@@ -19,7 +19,6 @@ from polystick.validation import (
     all_or_nothing,
     check_integer,
     check_prior,
-    check_seed,
 )
 
 
@@ -125,24 +124,34 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
             return self._partial_fit(X, corpus_size)
 
     def _partial_fit(self, X, corpus_size):
-        inference = self._inference()
         stream = getattr(self, "stream_", None)
-        if stream is None:
-            if corpus_size is None:
-                raise TypeError(
-                    "corpus_size must say how many documents the stream will have in all; got none"
-                )
-            check_integer("corpus_size", corpus_size, at_least=1)
-            counts = self._start(X, inference)
-            model, seed = self._make_model(counts), check_seed(self.random_state)
-            shards = model.shards(counts, inference.rows_per_block)
-            stream = inference.start(model, shards, seed=seed, corpus_size=corpus_size)
-        else:
-            counts = self._read(X, inference, reset=False)
-            self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
-            shards = stream.model.shards(counts, inference.rows_per_block)
+        stream = self._absorb(X, stream) if stream else self._first_batch(X, corpus_size)
+        self.model_, self.stream_, self.posterior_ = stream.model, stream, None
+        self.seed_, self.n_iter_ = stream.seed, stream.n_steps
+        self._n_features_out = self.n_topics
+        return self
+
+    def _first_batch(self, X, corpus_size):
+        if corpus_size is None:
+            raise TypeError(
+                "corpus_size must say how many documents the stream will have in all; got none"
+            )
+        check_integer("corpus_size", corpus_size, at_least=1)
+        fit = self._begin(resume=False)
+        counts = self._start(X, fit.inference)
+        model, self.inference_ = self._make_model(counts), fit.inference
+        shards = model.shards(counts, fit.inference.rows_per_block)
+        stream = fit.inference.start(model, shards, seed=fit.seed, corpus_size=corpus_size)
         stream.absorb(shards, execution_for(self.n_jobs))
-        return self._finish(stream.model, inference, None, stream.seed, stream)
+        return stream
+
+    def _absorb(self, X, stream):
+        self.inference_ = self._schedule()
+        counts = self._read(X, self.inference_, reset=False)
+        self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
+        shards = stream.model.shards(counts, self.inference_.rows_per_block)
+        stream.absorb(shards, execution_for(self.n_jobs))
+        return stream
 
     def _make_model(self, counts):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
