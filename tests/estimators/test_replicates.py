@@ -136,7 +136,7 @@ def test_documents(model):
     if is_gibbs:
         values = np.asarray(data["log_likelihood"]["counts"])
         assert values.shape == (2, 2, 15)
-        expected = model.score_samples(WORDS, method="held_out", n_states=20, **place)
+        expected = model.score_samples(WORDS, method="held_out", n_draws=20, **place)
         assert np.abs(values.mean(axis=(0, 1)) - expected).mean() < 3.0  # nats, of about 60
 
 

@@ -224,8 +224,8 @@ def test_bad_questions(counts):
         model.topics(words=["a"])
     with pytest.raises(ValueError, match="doubled names"):
         model.topics(words=["a"] * 12)
-    with pytest.raises(ValueError, match="n_states must be at least 1; got 0"):
-        model.transform(counts, n_states=0)
+    with pytest.raises(ValueError, match="n_draws must be at least 1; got 0"):
+        model.transform(counts, n_draws=0)
     with pytest.raises(TypeError, match="times"):
         model.transform(counts, times=[1] * 30)
 

@@ -218,7 +218,7 @@ def fitted():
 
 
 def results(model, counts):
-    options = {"n_states": 3}
+    options = {"n_draws": 3}
     draws = model.transform(counts, return_draws=True, **options)
     held_out = model.score_samples(counts, method="held_out", **options)
     completion = model.score_samples(counts, per="document", **options)

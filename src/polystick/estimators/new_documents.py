@@ -31,16 +31,16 @@ class NewDocuments:
     counts: scipy.sparse.csr_array  # (n, V)
     given: dict  # name -> (n, ...), what else is known of documents
 
-    def states(self, n_states, chain=None):
+    def states(self, n_draws, chain=None):
         """Return name -> array of about so many posterior states, of all chains or one."""
-        check_integer("n_states", n_states, at_least=1)
+        check_integer("n_draws", n_draws, at_least=1)
         names = self.model.fold_names
-        return [dict(zip(names, s)) for s in self.posterior.spread(names, n_states, chain)]
+        return [dict(zip(names, s)) for s in self.posterior.spread(names, n_draws, chain)]
 
-    def fold(self, n_states, chain=None):
+    def fold(self, n_draws, chain=None):
         """Return means and draws (states, n, T) of the documents' shares."""
         parts = self._map(
-            self.states(n_states, chain),
+            self.states(n_draws, chain),
             lambda priors, shard: list(folding.fold_in(self.model, priors, shard, self.seed)),
         )
         means, draws = zip(*[zip(*part) for part in parts])
@@ -48,10 +48,10 @@ class NewDocuments:
             np.concatenate([np.stack(p) for p in values], axis=1) for values in (means, draws)
         )
 
-    def anneal(self, n_states):
+    def anneal(self, n_draws):
         """Return log weights (states, n), whose exp average to each document's probability."""
         parts = self._map(
-            self.states(n_states),
+            self.states(n_draws),
             lambda priors, shard: folding.annealed_log_weights(
                 self.model, priors, shard, self.seed
             ),
@@ -68,10 +68,10 @@ class NewDocuments:
     def _shards(self, ids):
         return self.model.shards(self.counts, _DOCUMENTS_AT_ONCE, ids, **self.given)
 
-    def complete(self, rest, n_states, per, coefficient):
+    def complete(self, rest, n_draws, per, coefficient):
         """Return log likelihoods (n,) of the rest of the words, given those that the documents have."""
-        means, draws = self.fold(n_states)
-        topics = [state["topics"] for state in self.states(n_states)]
+        means, draws = self.fold(n_draws)
+        topics = [state["topics"] for state in self.states(n_draws)]
         if topics[0].ndim == 3:
             rest = _by_slice(rest, self.given["slices"], topics[0].shape[1])
         flat = (each.reshape(len(each), -1) for each in topics)

@@ -18,11 +18,11 @@ _N_BURN = 100
 N_CHAINS = 2
 
 
-def associate(documents, level, n_draws, n_states, seed):
+def associate(documents, level, n_draws, n_topic_draws, seed):
     """Return the `Association` of the topics of `NewDocuments`."""
     model, n_each = documents.model, -(-n_draws // N_CHAINS)
     with one_blas_thread():
-        chosen = documents.states(min(n_states, n_each), documents.posterior.best_chain)
+        chosen = documents.states(min(n_topic_draws, n_each), documents.posterior.best_chain)
         states = [model.fold_prior(state) for state in chosen]
     posterior = run_given(
         model, states, _some_of(documents),

@@ -15,7 +15,7 @@ from polystick.validation import check_integer, check_level, check_seed
 class CorrelatedTopicEstimator(TopicEstimator):
     """What topic models offer that know which topics go together."""
 
-    def topic_association(self, X, *, level=0.9, n_draws=400, n_states=8, random_state=None,
+    def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
                           **place):  # fmt: skip
         """Return which topics go together in documents: correlations of their log abundances.
 
@@ -38,7 +38,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
         n_draws : int
             Draws of both chains together, after 100 each that are forgotten. 400 draws for 2000 documents of
             100 tokens and 16 topics take about 15 seconds; `rhat` says which pairs need more.
-        n_states : int
+        n_topic_draws : int
             Posterior states of the topics.
         random_state : int or None
             None is the seed of the fit.
@@ -52,10 +52,10 @@ class CorrelatedTopicEstimator(TopicEstimator):
         counts = self._check(X)
         check_level(level)
         check_integer("n_draws", n_draws, at_least=N_CHAINS)
-        check_integer("n_states", n_states, at_least=1)
+        check_integer("n_topic_draws", n_topic_draws, at_least=1)
         association.need_enough(self.n_topics, "topic_association", "topics")
         seed = self.seed_ if random_state is None else check_seed(random_state)
-        return associate(self._documents(counts, place), level, n_draws, n_states, seed)
+        return associate(self._documents(counts, place), level, n_draws, n_topic_draws, seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.

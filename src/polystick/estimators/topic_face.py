@@ -131,7 +131,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
     # new documents
 
-    def transform(self, X, *, return_draws=False, return_std=False, n_states=_STATES, **place):
+    def transform(self, X, *, return_draws=False, return_std=False, n_draws=_STATES, **place):
         """Return the posterior mean of each document's shares of topics, (n, T).
 
         Shares are drawn given the words, under posterior states of the topics (those of the chain of the
@@ -142,20 +142,20 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         ----------
         X : array-like or CSR of shape (n, V)
         return_draws : bool
-            Also return draws (n_states, n, T), one under each posterior state.
+            Also return draws (n_draws, n, T), one under each posterior state.
         return_std : bool
             Also return posterior standard deviations (n, T), estimated from those draws.
-        n_states : int
-            Posterior states to average over.
+        n_draws : int
+            Posterior draws to average over.
         """
         documents = self._documents(self._check(X), place)
-        means, draws = documents.fold(n_states, self.posterior_.best_chain)
+        means, draws = documents.fold(n_draws, self.posterior_.best_chain)
         result = [means.mean(axis=0), *([draws] if return_draws else [])]
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
 
     def score_samples(self, X, *, method="completion", observed=0.5, per="token",
-                      coefficient=False, n_states=None, **place):  # fmt: skip
+                      coefficient=False, n_draws=None, **place):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -172,23 +172,23 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             scored tokens of a document together (which needs many more states).
         coefficient : bool
             Whether to count the multinomial coefficient in.
-        n_states : int or None
-            Posterior states to average over; None is 32, or 8 for "held_out".
+        n_draws : int or None
+            Posterior draws to average over; None is 32, or 8 for "held_out".
         """
-        how = (method, observed, per, coefficient, n_states)
+        how = (method, observed, per, coefficient, n_draws)
         return self._scored(self._check(X), *how, place)[0]
 
     def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
-              coefficient=False, n_states=None, **place):  # fmt: skip
+              coefficient=False, n_draws=None, **place):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
-        how = (method, observed, per, coefficient, n_states)
+        how = (method, observed, per, coefficient, n_draws)
         return scores.per_count(*self._scored(self._check(X), *how, place))
 
-    def _scored(self, counts, method, observed, per, coefficient, n_states, place):
+    def _scored(self, counts, method, observed, per, coefficient, n_draws, place):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
         if method == "held_out":
             documents = self._documents(counts, place)
-            weights = documents.anneal(_HELD_OUT_STATES if n_states is None else n_states)
+            weights = documents.anneal(_HELD_OUT_STATES if n_draws is None else n_draws)
             values = scores.log_mean_exp(weights, axis=0)
             return values + scores.log_coefficients(counts) if coefficient else values, counts
         if method != "completion":
@@ -196,8 +196,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         if per not in ("token", "document"):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
-        n_states = _STATES if n_states is None else n_states
-        return self._documents(shown, place).complete(rest, n_states, per, coefficient), rest
+        n_draws = _STATES if n_draws is None else n_draws
+        return self._documents(shown, place).complete(rest, n_draws, per, coefficient), rest
 
     def perplexity(self, X, **options):
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
