@@ -49,7 +49,7 @@ class InverseWishart:
     scale: np.ndarray  # (k, k)
     degrees: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "degrees", float(self.degrees))
         object.__setattr__(self, "scale", np.array(self.scale, dtype=np.float64))
         self._check()
@@ -82,7 +82,7 @@ class InverseWishart:
             raise ValueError("scale must be positive definite") from None
 
     @cached_property
-    def root(self):
+    def root(self) -> np.ndarray:
         """The lower triangular root of the scale."""
         root, failed = lapack.dpotrf(self.scale, lower=True)
         if failed:
@@ -93,16 +93,16 @@ class InverseWishart:
     def _log_det_scale(self):
         return 2.0 * np.log(np.diag(self.root)).sum()
 
-    def solve(self, b):
+    def solve(self, b: np.ndarray) -> np.ndarray:
         """Return scale^-1 b."""
         return cho_solve((self.root, True), b, check_finite=False)
 
-    def posterior(self, n, outer):
+    def posterior(self, n: float, outer: np.ndarray) -> "InverseWishart":
         """Return the law given n normal rows of mean 0 and their sum of outer products (k, k)."""
         scale = self.scale + outer
         return InverseWishart._known(0.5 * (scale + scale.T), self.degrees + n)
 
-    def draw_roots(self, rng):
+    def draw_roots(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw a covariance as its lower triangular root, with a root of the precision.
 
         Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
@@ -114,13 +114,13 @@ class InverseWishart:
         root = dtrsm(1.0, bartlett, self.root.T).T
         return root, dtrsm(1.0, self.root, bartlett, lower=1, trans_a=1)
 
-    def draw(self, rng):
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a covariance."""
         root, _ = self.draw_roots(rng)
         return root @ root.T
 
     @property
-    def expected_cov(self):
+    def expected_cov(self) -> np.ndarray:
         """Return E[cov]; it needs degrees > k + 1."""
         excess = self.degrees - len(self.scale) - 1
         if excess <= 0:
@@ -130,13 +130,13 @@ class InverseWishart:
         return self.scale / excess
 
     @cached_property
-    def expected_precision(self):
+    def expected_precision(self) -> np.ndarray:
         """Return E[precision]."""
         inverse = self.solve(np.eye(len(self.scale)))
         return 0.5 * self.degrees * (inverse + inverse.T)
 
     @property
-    def expected_log_det_precision(self):
+    def expected_log_det_precision(self) -> float:
         """Return E[log|precision|]."""
         return self._expected_log_det_standard() - self._log_det_scale
 
@@ -146,12 +146,12 @@ class InverseWishart:
         return digamma(0.5 * (self.degrees - np.arange(k))).sum() + k * LOG_2
 
     @property
-    def log_normaliser(self):
+    def log_normaliser(self) -> float:
         """Return the log of the integral that makes |cov|^(-(nu + k + 1) / 2) exp(...) a density."""
         k, nu = len(self.scale), self.degrees
         return 0.5 * nu * (k * LOG_2 - self._log_det_scale) + multigammaln(0.5 * nu, k)
 
-    def kl(self, other):
+    def kl(self, other: "InverseWishart") -> float:
         """Return KL(self || other)."""
         k, nu, nu0 = len(self.scale), self.degrees, other.degrees
         between_roots = dtrsm(1.0, self.root, other.root, lower=1)

@@ -168,6 +168,6 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         )
         return {**super()._coords(), "time": times}
 
-    def _given(self, n, times=None):
+    def _given(self, n, times):
         check_length(times, n)
         return {"slices": self.slices_.number(times)}

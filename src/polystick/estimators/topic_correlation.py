@@ -6,17 +6,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators import association
 from polystick.estimators.intervals import interval
+from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_association import N_CHAINS, associate
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import one_blas_thread
-from polystick.validation import check_integer, check_level, check_seed
+from polystick.validation import check_integer, check_level
 
 
 class CorrelatedTopicEstimator(TopicEstimator):
     """What topic models offer that know which topics go together."""
 
     def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
-                          **place):  # fmt: skip
+                          times=None):  # fmt: skip
         """Return which topics go together in documents: correlations of their log abundances.
 
         It is to topics what `category_association` is to categories: 0 for topics that are independent but
@@ -40,7 +41,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
             100 tokens and 16 topics take about 15 seconds; `rhat` says which pairs need more.
         n_topic_draws : int
             Posterior states of the topics.
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None is the seed of the fit.
 
         Returns
@@ -54,8 +55,8 @@ class CorrelatedTopicEstimator(TopicEstimator):
         check_integer("n_draws", n_draws, at_least=N_CHAINS)
         check_integer("n_topic_draws", n_topic_draws, at_least=1)
         association.need_enough(self.n_topics, "topic_association", "topics")
-        seed = self.seed_ if random_state is None else check_seed(random_state)
-        return associate(self._documents(counts, place), level, n_draws, n_topic_draws, seed)
+        seed = seed_of(self, random_state)
+        return associate(self._documents(counts, times), level, n_draws, n_topic_draws, seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.

@@ -44,10 +44,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _given(self, n, **place):
+    def _given(self, n, times):
         """Return name -> (n, ...), what the model must know of n documents besides their words."""
-        if place:
-            raise TypeError(f"{type(self).__name__} takes no {', '.join(place)} for new documents")
+        if times is not None:
+            raise TypeError(
+                f"{type(self).__name__} takes no times: its topics do not move with them"
+            )
         return {}
 
     def fit(self, X, y=None, *, resume=False):
@@ -68,10 +70,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         with all_or_nothing(self):
             return self._fit(X, resume)
 
-    def _fit(self, X, resume, **place):
+    def _fit(self, X, resume, times=None):
         fit = self._begin(resume)
         counts = self._start(X, fit.inference)
-        model, given = self._make_model(counts), self._given(counts.shape[0], **place)
+        model, given = self._make_model(counts), self._given(counts.shape[0], times)
         shards = self._shards(model, fit, counts, given)
         self._run(fit, model, shards, self._coords() | named("document", X))
         self._seen_rows, self.stream_ = ids_of(counts), None
@@ -131,7 +133,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
     # new documents
 
-    def transform(self, X, *, return_draws=False, return_std=False, n_draws=_STATES, **place):
+    def transform(self, X, *, return_draws=False, return_std=False, n_draws=_STATES, times=None):
         """Return the posterior mean of each document's shares of topics, (n, T).
 
         Shares are drawn given the words, under posterior states of the topics (those of the chain of the
@@ -147,15 +149,17 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             Also return posterior standard deviations (n, T), estimated from those draws.
         n_draws : int
             Posterior draws to average over.
+        times : sequence of n integers, dates or pandas periods
+            Where topics move with time: when the documents were written.
         """
-        documents = self._documents(self._check(X), place)
+        documents = self._documents(self._check(X), times)
         means, draws = documents.fold(n_draws, self.posterior_.best_chain)
         result = [means.mean(axis=0), *([draws] if return_draws else [])]
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
 
     def score_samples(self, X, *, method="completion", observed=0.5, per="token",
-                      coefficient=False, n_draws=None, **place):  # fmt: skip
+                      coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -174,20 +178,22 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             Whether to count the multinomial coefficient in.
         n_draws : int or None
             Posterior draws to average over; None is 32, or 8 for "held_out".
+        times : sequence of n integers, dates or pandas periods
+            Where topics move with time: when the documents were written.
         """
         how = (method, observed, per, coefficient, n_draws)
-        return self._scored(self._check(X), *how, place)[0]
+        return self._scored(self._check(X), *how, times)[0]
 
     def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
-              coefficient=False, n_draws=None, **place):  # fmt: skip
+              coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return scores.per_count(*self._scored(self._check(X), *how, place))
+        return scores.per_count(*self._scored(self._check(X), *how, times))
 
-    def _scored(self, counts, method, observed, per, coefficient, n_draws, place):
+    def _scored(self, counts, method, observed, per, coefficient, n_draws, times):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
         if method == "held_out":
-            documents = self._documents(counts, place)
+            documents = self._documents(counts, times)
             weights = documents.anneal(_HELD_OUT_STATES if n_draws is None else n_draws)
             values = scores.log_mean_exp(weights, axis=0)
             return values + scores.log_coefficients(counts) if coefficient else values, counts
@@ -197,13 +203,15 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
         n_draws = _STATES if n_draws is None else n_draws
-        return self._documents(shown, place).complete(rest, n_draws, per, coefficient), rest
+        return self._documents(shown, times).complete(rest, n_draws, per, coefficient), rest
 
-    def perplexity(self, X, **options):
+    def perplexity(self, X, *, method="completion", observed=0.5, per="token",
+                   coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
-        return float(np.exp(-self.score(X, **options)))
+        how = (method, observed, per, coefficient, n_draws)
+        return float(np.exp(-scores.per_count(*self._scored(self._check(X), *how, times))))
 
-    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, **place):
+    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None):
         """Return draws (n_draws, n, V) of word counts from the posterior predictive law, dense.
 
         Each posterior draw of the topics gives one: the document's shares are drawn given its words, then
@@ -218,8 +226,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             Lengths of the documents to draw; None is those of X.
         n_draws : int
             Posterior draws, of all chains, at most; fewer where there are fewer.
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None is the seed of the fit.
+        times : sequence of n integers, dates or pandas periods
+            Where topics move with time: when the documents were written.
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
@@ -227,9 +237,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         seed = seed_of(self, random_state)
         names = self.model_.fold_names
         states = self.posterior_.states(names, self.posterior_.even_draws(names, n_draws))
-        return self._documents(counts, place).replicates(states, given, seed)
+        return self._documents(counts, times).replicates(states, given, seed)
 
-    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, **place):
+    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None):
         """Return draws (n_draws, n_rows, V) of the probabilities of words in documents, before any data.
 
         Each draw has topics, and a law of the shares, of its own from the prior. The same at each call,
@@ -240,12 +250,12 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         check_integer("n_draws", n_draws, at_least=1)
         check_room(2 * n_draws, n_rows, self.n_features_in_)
         seed = seed_of(self, random_state)
-        given = self._given(n_rows, **place)
+        given = self._given(n_rows, times)
         drawn = [prior_words(self.model_, n_rows, seed, i, given) for i in range(n_draws)]
         return np.stack(drawn)
 
     def to_arviz(self, X=None, *, log_likelihood=False, posterior_predictive=False,
-                 prior_predictive=False, n_draws=None, random_state=None, **place):  # fmt: skip
+                 prior_predictive=False, n_draws=None, random_state=None, times=None):  # fmt: skip
         """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
         That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:
@@ -270,16 +280,18 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             Words of documents from the prior, as many.
         n_draws : int or None
             Draws of all chains together, at most. None is all of them where nothing is asked for, or 100.
-        random_state : int or None
+        random_state : int, RandomState, Generator or None
             None is the seed of the fit.
+        times : sequence of n integers, dates or pandas periods
+            Where topics move with time: when the documents were written.
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, posterior_predictive, prior_predictive, n_draws,
                          random_state)  # fmt: skip
         need_rows(X, asked)
-        return assembled(self.posterior_, self._groups(X, asked, place), asked)
+        return assembled(self.posterior_, self._groups(X, asked, times), asked)
 
-    def _groups(self, X, asked, place):
+    def _groups(self, X, asked, times):
         names = self.model_.fold_names
         if X is None:
             return Groups(names, _DRAWS, None, "document", {}, None, "document", None, None)
@@ -287,9 +299,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         check_room(2, *counts.shape)
         if asked.log_likelihood:
             need_fit(same_rows(self._seen_rows, counts), "the documents")
-        documents = self._documents(counts, place)
+        documents = self._documents(counts, times)
         is_new = asked.posterior_predictive == "new"
-        again = self._documents(0 * counts, place) if is_new else documents
+        again = self._documents(0 * counts, times) if is_new else documents
         totals = totals_of(counts)
         coords = {
             "document": np.arange(len(totals)) if labels is None else labels,
@@ -307,9 +319,9 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             lambda n_draws: documents.prior_counts(n_draws, totals, seed),
         )
 
-    def _documents(self, counts, place):
+    def _documents(self, counts, times):
         """Return checked counts as documents that the fit can tell of."""
-        given = self._given(counts.shape[0], **place)
+        given = self._given(counts.shape[0], times)
         return NewDocuments(self.model_, self.posterior_, self.seed_, self.n_jobs, counts, given)
 
     def _check(self, X):

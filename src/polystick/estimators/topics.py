@@ -51,7 +51,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     inference : Gibbs, MeanField, StochasticVI or None
         The schedule with its settings; None is Gibbs sampling with two chains. All of them start from a few
         sweeps of collapsed latent Dirichlet allocation.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
     n_jobs : int or None

@@ -15,7 +15,7 @@ from polystick.augmentation import (
     log_likelihood,
     site_potential,
 )
-from polystick.conjugate import NormalInverseWishart, NormalParameters
+from polystick.conjugate import InverseWishart, NormalInverseWishart, NormalParameters
 from polystick.conjugate_dynamics import (
     DynamicsParameters,
     InverseGamma,
@@ -70,6 +70,7 @@ __all__ = [
     "Grid",
     "Held",
     "InverseGamma",
+    "InverseWishart",
     "Key",
     "Markov",
     "MatrixNormalInverseWishart",
