@@ -31,19 +31,19 @@ class Predictor:
         d, n, n_steps = self.model.n_dims, len(shard.rows), shard.n_steps
         n_shown = min(SHOWN, n_particles)
         shown = (n_steps if probabilities else 0, d, n_shown)
-        moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
-        clouds = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
+        values, means, covs = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
+        last, predicted, now = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
         stick_filter.filter_sequences(
             key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
-            self.prior.white, shard.known, n_particles, (*moments, *clouds),
+            self.prior.white, shard.known, n_particles, (values, means, covs, last, predicted, now),
         )  # fmt: skip
-        root, values = self.prior.chain.root, moments[0]
-        after = After(shard.rows, np.swapaxes(clouds[0], 1, 2) @ root.T)
+        root = self.prior.chain.root
+        after = After(shard.rows, np.swapaxes(last, 1, 2) @ root.T)
         if not probabilities:
             return SequenceFilter(values, None, None, None, None, after)
-        ahead, current = (self._expected(cloud, shard.known) for cloud in clouds[1:])
-        spread = np.einsum("ij,tjk,ik->ti", root, moments[2], root)
-        return SequenceFilter(values, ahead, current, moments[1] @ root.T, spread, after)
+        ahead, current = (self._expected(cloud, shard.known) for cloud in (predicted, now))
+        spread = np.einsum("ij,tjk,ik->ti", root, covs, root)
+        return SequenceFilter(values, ahead, current, means @ root.T, spread, after)
 
     def _law(self, shard):
         chain = self.prior.chain
