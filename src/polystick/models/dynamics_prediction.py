@@ -31,31 +31,35 @@ class Predictor:
         d, n, n_steps = self.model.n_dims, len(shard.rows), shard.n_steps
         n_shown = min(SHOWN, n_particles)
         shown = (n_steps if probabilities else 0, d, n_shown)
-        values, means, covs = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
-        last, predicted, now = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
+        moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
+        clouds = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
+        found = stick_filter.Found(*moments, *clouds)
         stick_filter.filter_sequences(
             key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
-            self.prior.white, shard.known, n_particles, (values, means, covs, last, predicted, now),
+            self.prior.white, shard.known, n_particles, found,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(shard.rows, np.swapaxes(last, 1, 2) @ root.T)
+        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T)
         if not probabilities:
-            return SequenceFilter(values, None, None, None, None, after)
-        ahead, current = (self._expected(cloud, shard.known) for cloud in (predicted, now))
-        spread = np.einsum("ij,tjk,ik->ti", root, covs, root)
-        return SequenceFilter(values, ahead, current, means @ root.T, spread, after)
+            return SequenceFilter(found.values, None, None, None, None, after)
+        ahead, current = (
+            self._expected(cloud, shard.known) for cloud in (found.predicted, found.current)
+        )
+        spread = np.einsum("ij,tjk,ik->ti", root, found.covs, root)
+        return SequenceFilter(found.values, ahead, current, found.means @ root.T, spread, after)
 
     def _law(self, shard):
         chain = self.prior.chain
         pushed = shard.pushes @ self.prior.push.T
         bias = chain.white.root.solve(np.ascontiguousarray(pushed.T)).T
         white = chain.white
-        return white.dynamics, np.ascontiguousarray(bias), white.start, white.spread
+        bias = np.ascontiguousarray(bias)
+        return stick_filter.Law(white.dynamics, bias, white.start, white.spread)
 
     def _splits(self, shard):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        return splits.starts, splits.nodes, hits, tries
+        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries)
 
     def _expected(self, cloud, known):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
