@@ -51,13 +51,14 @@ def problem(rng, n_dims=2, n_sticks=5, n_steps=7, most=1, n_known=1):
 def empty_outputs(n, n_steps, d, m, shows=True):
     shown = n_steps if shows else 0
     shapes = (n_steps,), (n_steps, d), (n_steps, d, d), (n, d, m), (shown, d, m), (shown, d, m)
-    return tuple(np.full(shape, np.nan) for shape in shapes)
+    return stick_filter.Found(*(np.full(shape, np.nan) for shape in shapes))
 
 
 def run(law, splits, emission, known, n=10, starts=None, *, rows=None, m=None, key=KEY, shows=True):
     starts = np.array([0, len(law[1])] if starts is None else starts)
     rows = ids(len(starts) - 1) if rows is None else rows
     out = empty_outputs(len(rows), len(law[1]), len(law[2]), m or n, shows)
+    law, splits = stick_filter.Law(*law), stick_filter.Splits(*splits)
     stick_filter.filter_sequences(key, rows, starts, law, splits, emission, known, n, out)
     return naive.Filtered(*out)
 

@@ -94,10 +94,10 @@ class HiddenMarkov:
 
     def simulate(self, totals, rng):
         """Draw (parameters, rows, sequences) for the totals (steps,) of each sequence."""
-        parameters = Parameters(
-            *(rng.dirichlet(row) for row in self._concentrations[:1]),
-            *(np.stack([rng.dirichlet(row) for row in c]) for c in self._concentrations[1:]),
-        )
+        initial, transition, emission = self._concentrations
+        first = rng.dirichlet(initial)
+        rows = (np.stack([rng.dirichlet(row) for row in c]) for c in (transition, emission))
+        parameters = Parameters(first, *rows)
         return parameters, *self.simulate_sequences(parameters, totals, rng)
 
     def simulate_probabilities(self, lengths, rng):

@@ -14,13 +14,14 @@ steps, so statistics carry these along.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 from scipy.special import softmax
 
 from polystick.baselines.sequence_predictors import LogisticNormalPredictor
+from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.kernels import emission_slice, particle_gibbs
 from polystick.models import sequence_blocks
 from polystick.models.chain_sums import PairSums, pair_sums
@@ -79,7 +80,7 @@ class LogisticNormalDynamics:
     A bias_variance of 0 fixes the bias at the level.
     """
 
-    dynamics_prior: Any
+    dynamics_prior: MatrixNormalInverseWishart
     level: np.ndarray  # (K,)
     initial_mean: np.ndarray  # (D,)
     initial_cov: np.ndarray  # (D, D)

@@ -16,12 +16,12 @@ than its states.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from polystick.conjugate_dynamics import InverseGamma
+from polystick.conjugate_dynamics import InverseGamma, MatrixNormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.models import sequence_blocks
 from polystick.models.chain_sums import PairSums, pair_sums
@@ -81,7 +81,7 @@ class Prior(NamedTuple):
 class RawDynamics:
     """The model: its priors, those of dynamics and noise conjugate, and the mean, which is fixed."""
 
-    dynamics_prior: Any  # MatrixNormalInverseWishart
+    dynamics_prior: MatrixNormalInverseWishart
     mean: np.ndarray  # (K,)
     initial_mean: np.ndarray  # (D,)
     initial_cov: np.ndarray  # (D, D)

@@ -247,7 +247,8 @@ class Markov:
     def _dual_at(self, linear, weights, targets):
         nothing = np.zeros(np.shape(linear))
         mean, _, _ = self._moments(linear, nothing, targets)
-        return mean, *self._moments(nothing, weights, targets)[1:]
+        _, variance, log_det = self._moments(nothing, weights, targets)
+        return mean, variance, log_det
 
 
 @dataclass(frozen=True)
@@ -297,7 +298,8 @@ class MarkovPredictor:
 
     def collapsed(self, potential):
         """Return mean and variance (r, M*) given the potential."""
-        return self.chain._moments(potential.kappa, potential.omega, self.targets)[:2]
+        mean, variance, _ = self.chain._moments(potential.kappa, potential.omega, self.targets)
+        return mean, variance
 
     def given(self, white):
         """Return mean (r, M*) and variance (M*,) given the white values, derivatives included."""
@@ -310,4 +312,5 @@ class MarkovPredictor:
 
     def dual(self, linear, weights):
         """Return mean and variance (r, M*) under N(C linear, (C^-1 + diag(weights))^-1)."""
-        return self.chain._dual_at(linear, weights, self.targets)[:2]
+        mean, variance, _ = self.chain._dual_at(linear, weights, self.targets)
+        return mean, variance

@@ -14,11 +14,10 @@ number.
 
 rows   : (n,) uint64 ids of the sequences, which key their streams
 starts : (n + 1,) int64; the steps of sequence i are starts[i] .. starts[i + 1]
-law    : (dynamics (D, D), bias (S, D), start (D,), spread (D, D)); a first step's bias is not read
-splits : (starts (S + 1,), nodes, successes, trials) the active sticks of each step
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,13 +30,52 @@ from polystick.kernels.streams import next_bits, normal, open_stream, uniform
 # below it: to guide gains with the first two and costs little where many sticks are to be weighed.
 GUIDED_FROM = 1.0
 
+
+class Law(NamedTuple):
+    """The chain of w."""
+
+    dynamics: np.ndarray  # (D, D)
+    bias: np.ndarray  # (S, D); that of a first step is not read
+    start: np.ndarray  # (D,)
+    spread: np.ndarray  # (D, D)
+
+
+class Splits(NamedTuple):
+    """The active sticks of each step."""
+
+    starts: np.ndarray  # (S + 1,)
+    nodes: np.ndarray
+    successes: np.ndarray  # float64
+    trials: np.ndarray  # float64
+
+
+class Found(NamedTuple):
+    """What is written; all of w."""
+
+    values: (
+        np.ndarray
+    )  # (S,) log p(x_t | before), estimated, without coefficients; 0 if nothing is seen
+    means: np.ndarray  # (S, D) of each state given all up to its step
+    covs: np.ndarray  # (S, D, D)
+    after: (
+        np.ndarray
+    )  # (n, D, M) equally weighted particles of each sequence's last state given all; of
+    # the law of the first state where a sequence has no steps
+    predicted: (
+        np.ndarray
+    )  # (S, D, M), or (0, D, M) if not wanted: equally weighted particles given the past
+    current: np.ndarray  # (S, D, M), or (0, D, M) if not wanted: the same, given the step too
+
+
 # ---- a step's sticks
 
 
 @kernel(inline="always")
 def _gather_sticks(t, splits, emission, known, sticks):
     """Write the active sticks of step t; return their number, or 0 if none has trials."""
-    starts, nodes, successes, trials = splits
+    starts, nodes, successes, trials = (
+        splits.starts, splits.nodes, splits.successes, splits.trials
+    )  # fmt: skip
     rows, offsets, hits, tries = sticks
     d, first, seen = rows.shape[1], starts[t], False
     for at in range(first, starts[t + 1]):
@@ -240,10 +278,11 @@ def _scratch(starts, d, n):
 
 
 @kernel
-def _filter_sequence(key, row, place, law, splits, emission, known, outputs, room):
+def _filter_sequence(key, row, place, law, splits, emission, known, found, room):
     """Filter the steps place[1] .. place[2] of sequence place[0]."""
-    dynamics, bias, start, spread = law
-    values, mean, cov, after, predicted, current = outputs
+    dynamics, bias, start, spread = law.dynamics, law.bias, law.start, law.spread
+    values, mean, cov = found.values, found.means, found.covs
+    after, predicted, current = found.after, found.predicted, found.current
     (particles, means, log_weights, weights, centre), scratch, sticks = room
     i, first, end = place
     n = weights.shape[0]
@@ -291,22 +330,15 @@ def _filter_sequence(key, row, place, law, splits, emission, known, outputs, roo
 
 
 @kernel
-def filter_sequences(key, rows, starts, law, splits, emission, known, n_particles, outputs):
-    """Filter each sequence; all it writes is of w.
+def filter_sequences(key, rows, starts, law, splits, emission, known, n_particles, found):
+    """Filter each sequence.
 
     key      : uint64
     emission : (n_sticks, E) rows, the first D columns of w and the others of what is known
     known    : (S, E - D)
-    outputs  : tuple of arrays that are written
-        values    : (S,) log p(x_t | before), estimated, without coefficients; 0 if nothing is seen
-        means     : (S, D) of each state given all up to its step
-        covs      : (S, D, D)
-        after     : (n, D, M) equally weighted particles of each sequence's last state given all; of
-                    the law of the first state where a sequence has no steps
-        predicted : (S, D, M), or (0, D, M) if not wanted: equally weighted particles given the past
-        current   : (S, D, M), or (0, D, M) if not wanted: the same, given the step too
+    law, splits, found : Law, Splits, Found
     """
-    room = _scratch(splits[0], law[2].shape[0], n_particles)
+    room = _scratch(splits.starts, law.start.shape[0], n_particles)
     for i in range(rows.shape[0]):
         place = i, starts[i], starts[i + 1]
-        _filter_sequence(key, rows[i], place, law, splits, emission, known, outputs, room)
+        _filter_sequence(key, rows[i], place, law, splits, emission, known, found, room)

@@ -5,6 +5,7 @@ IEEE's in every lane, so a lane's bits depend neither on the lane nor on the wid
 Indices are not checked. `simd` and `simd32` are the two kinds that kernels use.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba.extending
@@ -35,16 +36,16 @@ class _VectorModel(models.PrimitiveModel):
 class Operations(NamedTuple):
     """What can be done with vectors of a kind; each is one or two instructions."""
 
-    load: Any  # (array, index): vector number `index` of a flat array
-    store: Any  # (array, index, x): write it
-    splat: Any  # (number): the vector with it in every lane
-    add: Any  # (x, y): x + y
-    mul: Any  # (x, y): x * y
-    div: Any  # (x, y): x / y
-    sqrt: Any  # (x): NaN where x < 0
-    fma: Any  # (x, y, z): z + x * y, rounded once
-    fnma: Any  # (x, y, z): z - x * y, rounded once
-    where_zero: Any  # (x, y, z): y in the lanes where x is 0, else z
+    load: Callable[..., Any]  # (array, index): vector number `index` of a flat array
+    store: Callable[..., Any]  # (array, index, x): write it
+    splat: Callable[..., Any]  # (number): the vector with it in every lane
+    add: Callable[..., Any]  # (x, y): x + y
+    mul: Callable[..., Any]  # (x, y): x * y
+    div: Callable[..., Any]  # (x, y): x / y
+    sqrt: Callable[..., Any]  # (x): NaN where x < 0
+    fma: Callable[..., Any]  # (x, y, z): z + x * y, rounded once
+    fnma: Callable[..., Any]  # (x, y, z): z - x * y, rounded once
+    where_zero: Callable[..., Any]  # (x, y, z): y in the lanes where x is 0, else z
 
 
 def operations(vector):

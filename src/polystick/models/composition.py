@@ -23,8 +23,8 @@ from polystick.kernels import walk_sticks
 from polystick.kernels.splits import log_likelihood
 from polystick.models import composition_sites as sites_of
 from polystick.models.chain_sums import FirstSums, PairSums, first_sums, pair_sums
-from polystick.models.dynamics import START_SPREAD, MultinomialDynamics, raise_unless_finite
-from polystick.models.dynamics_steps import packed_products, pull_back
+from polystick.models.dynamics import START_SPREAD, MultinomialDynamics
+from polystick.models.dynamics_steps import packed_products, pull_back, raise_unless_finite
 
 TURN_EVERY = 4  # sweeps: sticks are drawn together
 TIGHT = (

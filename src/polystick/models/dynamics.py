@@ -38,7 +38,6 @@ from polystick.models.dynamics_laws import (
     unpacked,
 )
 from polystick.models.dynamics_state import (
-    ExpectedPrior,
     ExpectedStatistics,
     Parameters,
     Prior,
@@ -52,7 +51,7 @@ from polystick.models.dynamics_steps import (
     packed_products,
     path,
     pull_back,
-    spectral_radius,
+    raise_unless_finite,
 )
 
 FIRST_DYNAMICS = 0.9  # on the diagonal, about
@@ -342,23 +341,7 @@ class MultinomialDynamics:
         return EmissionFactor.natural(linear + self._centre * weights, precision)
 
     def expect(self, factor):
-        d, dynamics, initial = self.n_dims, factor.dynamics, factor.initial
-        noise_cov, first_cov = (law.scale / law.degrees for law in (dynamics, initial))
-        A, B = dynamics.mean[:, :d], dynamics.mean[:, d:]
-        second = factor.emission.second
-        doubled = 2.0 * second
-        diagonal = np.arange(second.shape[1])
-        doubled[:, diagonal, diagonal] *= 0.5
-        return ExpectedPrior(
-            Chain(initial.mean, first_cov, A, noise_cov),
-            B,
-            dynamics.expected_excess,
-            factors.missing(initial, first_cov) - 0.5 * d / initial.strength,
-            factors.missing(dynamics, noise_cov),
-            np.ascontiguousarray(factor.emission.mean),
-            packed_matrices(second),
-            packed_matrices(doubled),
-        )
+        return factors.expected_prior(factor)
 
     def initial_row_factors(self, prior, shard):
         """Start from states of 0, and let q(states) and q(omega) settle."""
@@ -518,13 +501,3 @@ class MultinomialDynamics:
         """Return what predicts under one posterior draw of the parameters."""
         parameters = self.recall(described)
         return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))
-
-
-def raise_unless_finite(states, prior, key):
-    """Name the sweep and the dynamics if states overflow."""
-    if not np.isfinite(states).all():
-        raise FloatingPointError(
-            f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
-            f"{spectral_radius(prior.chain.dynamics):.3g}; try "
-            "fewer states, shorter sequences or inputs of smaller size"
-        )

@@ -17,12 +17,36 @@ Each global step ends with the best one, in closed form: the bound is shape log 
 import numpy as np
 
 from polystick import augmentation
+from polystick.gaussians.dynamics import Chain
 from polystick.models.chain_sums import FirstSums, PairSums, first_sums, heads_of, pair_sums
 from polystick.models.dynamics_laws import outer, packed_matrices
+from polystick.models.dynamics_state import ExpectedPrior
 from polystick.models.dynamics_steps import active_psi
 
 LOCAL_STEPS = 10  # of q(states) and q(omega) before the first sweep
 LEAST_MOVE = 0.02  # of log odds; measured: above 0.9 with dynamics; without, 1e-4 but once 0.26
+
+
+def expected_prior(factor):
+    """Return what the local steps of a sweep need of the laws of the parameters."""
+    dynamics, initial = factor.dynamics, factor.initial
+    d = len(dynamics.mean)
+    noise_cov, first_cov = (law.scale / law.degrees for law in (dynamics, initial))
+    A, B = dynamics.mean[:, :d], dynamics.mean[:, d:]
+    second = factor.emission.second
+    doubled = 2.0 * second
+    diagonal = np.arange(second.shape[1])
+    doubled[:, diagonal, diagonal] *= 0.5
+    return ExpectedPrior(
+        Chain(initial.mean, first_cov, A, noise_cov),
+        B,
+        dynamics.expected_excess,
+        missing(initial, first_cov) - 0.5 * d / initial.strength,
+        missing(dynamics, noise_cov),
+        np.ascontiguousarray(factor.emission.mean),
+        packed_matrices(second),
+        packed_matrices(doubled),
+    )
 
 
 def missing(law, cov):

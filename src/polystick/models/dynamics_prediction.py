@@ -33,29 +33,33 @@ class Predictor:
         shown = (n_steps if probabilities else 0, d, n_shown)
         moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
         clouds = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
+        found = stick_filter.Found(*moments, *clouds)
         stick_filter.filter_sequences(
             key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
-            self.prior.white, shard.known, n_particles, (*moments, *clouds),
+            self.prior.white, shard.known, n_particles, found,
         )  # fmt: skip
-        root, values = self.prior.chain.root, moments[0]
-        after = After(shard.rows, np.swapaxes(clouds[0], 1, 2) @ root.T)
+        root = self.prior.chain.root
+        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T)
         if not probabilities:
-            return SequenceFilter(values, None, None, None, None, after)
-        ahead, current = (self._expected(cloud, shard.known) for cloud in clouds[1:])
-        spread = np.einsum("ij,tjk,ik->ti", root, moments[2], root)
-        return SequenceFilter(values, ahead, current, moments[1] @ root.T, spread, after)
+            return SequenceFilter(found.values, None, None, None, None, after)
+        ahead, current = (
+            self._expected(cloud, shard.known) for cloud in (found.predicted, found.current)
+        )
+        spread = np.einsum("ij,tjk,ik->ti", root, found.covs, root)
+        return SequenceFilter(found.values, ahead, current, found.means @ root.T, spread, after)
 
     def _law(self, shard):
         chain = self.prior.chain
         pushed = shard.pushes @ self.prior.push.T
         bias = chain.white.root.solve(np.ascontiguousarray(pushed.T)).T
         white = chain.white
-        return white.dynamics, np.ascontiguousarray(bias), white.start, white.spread
+        bias = np.ascontiguousarray(bias)
+        return stick_filter.Law(white.dynamics, bias, white.start, white.spread)
 
     def _splits(self, shard):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        return splits.starts, splits.nodes, hits, tries
+        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries)
 
     def _expected(self, cloud, known):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""

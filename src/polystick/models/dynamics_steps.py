@@ -54,3 +54,13 @@ def named_columns(columns, has_one, one, several):
     first = {one: columns[:, 0]} if has_one else {}
     rest = columns[:, int(has_one) :]
     return first | ({several: rest} if rest.shape[1] else {})
+
+
+def raise_unless_finite(states, prior, key):
+    """Name the sweep and the dynamics if states overflow."""
+    if not np.isfinite(states).all():
+        raise FloatingPointError(
+            f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius "
+            f"{spectral_radius(prior.chain.dynamics):.3g}; try "
+            "fewer states, shorter sequences or inputs of smaller size"
+        )

@@ -181,8 +181,9 @@ def assigned(tokens, assignments, n_topics, n_words):
 def advance(tokens, state, alpha, concentration, bits):
     """Make a sweep over a state, in place; return the log likelihood."""
     return collapsed.sweep_in_place(
-        bits, *tokens, state.assignments, alpha, float(concentration), *state[1:]
-    )
+        bits, *tokens, state.assignments, alpha, float(concentration),
+        state.word_topics, state.totals,
+    )  # fmt: skip
 
 
 def count_documents(tokens, assignments, n_topics):

@@ -9,12 +9,13 @@ asked of a watch.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from polystick import polyagamma
 from polystick.augmentation import lopsided, predicted_lag
+from polystick.decomposition import Decomposition
 
 __all__ = [
     "CategoryWatch",
@@ -57,7 +58,7 @@ def choose_cells(blocks):
         parts.append((active.at(_slowest(active)), active.at(_evenly(len(active.rows)))))
     slow, spread = (_joined(half) for half in zip(*parts))
     cells = _joined([slow.at(_slowest(slow)), spread.at(_evenly(len(spread.rows)))])
-    _, first = np.unique(np.stack(cells[:2]), axis=1, return_index=True)
+    _, first = np.unique(np.stack([cells.rows, cells.nodes]), axis=1, return_index=True)
     return cells.at(first)
 
 
@@ -67,7 +68,8 @@ def _joined(parts):
 
 def ragged_cells(rows, splits):
     """Return the splits (starts, nodes, successes, trials) of rows as Cells."""
-    return Cells(np.repeat(rows, np.diff(splits.starts)), *splits[1:])
+    starts, nodes, successes, trials = splits
+    return Cells(np.repeat(rows, np.diff(starts)), nodes, successes, trials)
 
 
 def dense_cells(rows, splits):
@@ -116,7 +118,7 @@ class SplitWatch:
     """Probabilities of categories, and psi of the splits that they hang on, at some cells."""
 
     cells: Cells  # by row and node
-    decomposition: Any
+    decomposition: Decomposition
     row: str  # what a row is
 
     @cached_property
