@@ -222,7 +222,7 @@ class NormalInverseWishart:
         self.of_cov._check()
 
     @cached_property
-    def of_cov(self):
+    def of_cov(self) -> InverseWishart:
         """The law of the covariance alone."""
         return InverseWishart._known(self.scale, self.degrees)
 

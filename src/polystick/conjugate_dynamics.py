@@ -80,7 +80,7 @@ class MatrixNormalInverseWishart:
         return np.linalg.cholesky(self.strength)
 
     @cached_property
-    def of_cov(self):
+    def of_cov(self) -> InverseWishart:
         """The law of Q alone."""
         return InverseWishart._known(self.scale, self.degrees)
 

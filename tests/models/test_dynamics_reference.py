@@ -5,7 +5,7 @@ states change their sign.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numba
@@ -105,7 +105,7 @@ class NoBias(MultinomialDynamics):
     """States are drawn as if psi had no bias."""
 
     def draw_states(self, prior, shard, potential, key):
-        return super().draw_states(prior, shard._replace(known=0 * shard.known), potential, key)
+        return super().draw_states(prior, replace(shard, known=0 * shard.known), potential, key)
 
 
 @dataclass(frozen=True)
