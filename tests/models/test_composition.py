@@ -177,8 +177,8 @@ class NarrowStart(CompositionDynamics):
     """Sticks forget that the mean of first states is not known."""
 
     def first_law(self, prior, lengths):
-        mean, precision, wide = super().first_law(prior, lengths)
-        return mean, precision, 0.1 * wide
+        law = super().first_law(prior, lengths)
+        return law._replace(wide=0.1 * law.wide)
 
 
 WRONG = {
