@@ -15,7 +15,7 @@ from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models import predictive
-from polystick.models.multinomial import standard_normal_points
+from polystick.models.normal_points import standard_normal_points
 from polystick.validation import check_integer, check_positive, warn_user
 
 _POINTS = 8  # at new inputs, for each posterior state

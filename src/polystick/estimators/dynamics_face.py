@@ -7,9 +7,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.decomposition import decompose
 from polystick.estimators.intervals import interval
-from polystick.estimators.multinomial import stick_names
 from polystick.estimators.sequence_face import STATES, SequenceEstimator
 from polystick.estimators.sequence_results import Smoothed
+from polystick.estimators.stick_names import stick_names
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior

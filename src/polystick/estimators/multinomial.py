@@ -11,6 +11,7 @@ from polystick.estimators import association, completion, row_models, row_replic
 from polystick.estimators.face import Face
 from polystick.estimators.intervals import interval
 from polystick.estimators.row_names import ids_of, named
+from polystick.estimators.stick_names import stick_names
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
@@ -377,12 +378,6 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
         return tags
-
-
-def stick_names(decomposition, names):
-    """Name each split by the category it breaks off, or by its number in a tree."""
-    first = decomposition.children[:, 0]
-    return [names[c] if c >= 0 else f"node {i}" for i, c in enumerate(first)]
 
 
 def _warn_if_few(worth):

@@ -7,7 +7,6 @@ from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
 from polystick.estimators import process_replicates
 from polystick.estimators.inputs import counts_of, merge_inputs
-from polystick.estimators.multinomial import stick_names
 from polystick.estimators.process_default import default_correlation, default_kernel
 from polystick.estimators.process_face import (
     TOLERANCE,
@@ -16,6 +15,7 @@ from polystick.estimators.process_face import (
     refuse_tolerance,
 )
 from polystick.estimators.seeds import seed_of
+from polystick.estimators.stick_names import stick_names
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs

@@ -6,13 +6,11 @@ x_i       ~ Multinomial(N_i, pi(psi_i))        pi: the decomposition's map
 
 """
 
-import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
-from scipy.stats import norm, qmc
 
 from polystick import augmentation
 from polystick.decomposition import Decomposition, Splits
@@ -20,6 +18,7 @@ from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave, stick_scale
 from polystick.kernels import splits as splits_kernels
 from polystick.models import open_cells, watched, weak_sticks
+from polystick.models.normal_points import standard_normal_points
 from polystick.scores import log_coefficients
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
@@ -196,13 +195,13 @@ class CorrelatedCounts:
         """Let each stick's rows, its part of cov and its scale shrink or grow together."""
         psi = _join(rows, "psi").copy()
         counts = _joined_splits(shards)
-        mean, cov, precision, spread = (np.array(part) for part in parameters[:4])
+        mean, names = parameters.mean, ("cov", "precision", "spread")
+        moved = {name: np.array(getattr(parameters, name)) for name in names}
         stick_scale.move_in_place(
             key.at("scales"), counts, mean - self.prior.centre, float(parameters.strength),
-            self.prior.scale, psi, mean, cov, precision, spread,
+            self.prior.scale, psi, mean, *moved.values(),
         )  # fmt: skip
-        moved = parameters._replace(cov=cov, precision=precision, spread=spread)
-        return moved, _cut(psi, rows)
+        return parameters._replace(**moved), _cut(psi, rows)
 
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
@@ -291,7 +290,8 @@ class CorrelatedCounts:
         return statistics.value - self.prior.divergence(factor)
 
     def draw_from_factor(self, factor, key):
-        return Parameters(*factor.normal.draw(key.generator("factor"))[:2])
+        drawn = factor.normal.draw(key.generator("factor"))
+        return Parameters(drawn.mean, drawn.cov)
 
     def draw_described_rows(self, prior, shard, rows, n_draws=64):
         """Draw from each q(psi_i), with the same points for each row."""
@@ -366,10 +366,3 @@ def _cut(psi, like):
     if len(like) == 1:
         return [Rows(psi)]
     return [Rows(part) for part in np.split(psi, np.cumsum([len(part.psi) for part in like])[:-1])]
-
-
-@functools.lru_cache(maxsize=8)
-def standard_normal_points(n_points, n_dims):
-    """Return low-discrepancy standard normals (n_points, n_dims), the same at each call."""
-    uniform = qmc.Sobol(n_dims, rng=20150618).random_base2((n_points - 1).bit_length())
-    return norm.ppf(uniform[:n_points])

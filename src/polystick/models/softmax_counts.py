@@ -25,8 +25,8 @@ from polystick.models.multinomial import (
     ROWS_PER_BLOCK,
     Rows,
     Statistics,
-    standard_normal_points,
 )
+from polystick.models.normal_points import standard_normal_points
 from polystick.scores import log_coefficients
 
 __all__ = ["SoftmaxCounts"]

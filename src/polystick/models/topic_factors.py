@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick.kernels import assignments
-from polystick.models.multinomial import RowFactors, standard_normal_points
+from polystick.models.multinomial import RowFactors
+from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_words import ExpectedWords
 from polystick.models.topics import Statistics, TopicModel
 

@@ -43,7 +43,8 @@ import numpy as np
 from polystick.alignment import align
 from polystick.augmentation import Potential
 from polystick.models import documents, watched
-from polystick.models.multinomial import Rows, standard_normal_points
+from polystick.models.multinomial import Rows
+from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_words import Pairs, draw_topics, mixed
 from polystick.models.warm_start import collapsed_start
 

@@ -16,7 +16,7 @@ import numpy as np
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal, Shifted
-from polystick.models.multinomial import standard_normal_points
+from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_shares import Sums
 
 

@@ -28,7 +28,7 @@ class Block(NamedTuple):
 
     @property
     def counts(self):
-        return self[1:]
+        return self.successes, self.trials, self.lopsided
 
 
 def left_open(splits):
@@ -94,7 +94,15 @@ def _redraw_one(prior, law, blocks, omega, psi, each, ordered_map):
     def tell(i):
         weights, linear = np.zeros((k, k)), np.zeros(k)
         columns.add_regression_in_place(
-            *blocks[i].counts[:2], omega[i], psi[i], centre, stick, v, weights, linear
+            blocks[i].successes,
+            blocks[i].trials,
+            omega[i],
+            psi[i],
+            centre,
+            stick,
+            v,
+            weights,
+            linear,
         )
         return weights, linear
 
