@@ -146,7 +146,7 @@ def test_replicates_have_the_means_of_the_documents():
     )
     model.fit(WORDS)
     drawn = model.predict_counts(WORDS, n_draws=300)
-    documents = model._documents(model._check(WORDS), {})
+    documents = model._documents(model._check(WORDS), None)
     means, _ = documents.fold(300)
     topics = [state["topics"] for state in documents.states(300)]
     words = np.mean([m @ t for m, t in zip(means, topics)], axis=0)
