@@ -25,7 +25,8 @@ class LDA(TopicEstimator):
     alpha : float, array (T,) or None
         Dirichlet prior of the shares. None learns it while burning in, a value for each topic.
     inference : Gibbs or None
-        None is Gibbs sampling with two chains. Tokens are visited one after another, so threads serve chains.
+        None is Gibbs sampling with three chains. Tokens are visited one after another, so threads serve
+        chains.
     random_state, n_jobs, progress, checkpoint
         As in `CorrelatedTopicModel`.
 
@@ -73,7 +74,7 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
     prior : NormalInverseWishart or None
         Prior of the mean and covariance of the T logits. None is a weak and proper one.
     inference : Gibbs, MeanField or None
-        None is Gibbs sampling with two chains; MeanField is variational EM.
+        None is Gibbs sampling with three chains; MeanField is variational EM.
     random_state, n_jobs, progress, checkpoint
         As in `CorrelatedTopicModel`.
 

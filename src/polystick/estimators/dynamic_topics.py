@@ -44,7 +44,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
     inference : Gibbs or None
-        This model is sampled only. None is Gibbs sampling with two chains.
+        This model is sampled only. None is Gibbs sampling with three chains.
     random_state, n_jobs, progress, checkpoint
         As in `CorrelatedTopicModel`.
 

@@ -49,7 +49,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
         Dirichlet distribution of shares would be.
     inference : Gibbs, MeanField, StochasticVI or None
-        The schedule with its settings; None is Gibbs sampling with two chains. All of them start from a few
+        The schedule with its settings; None is Gibbs sampling with three chains. All of them start from a few
         sweeps of collapsed latent Dirichlet allocation.
     random_state : int, RandomState, Generator or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,

@@ -19,7 +19,7 @@ from scipy.special import digamma, gammaln
 
 from polystick.kernels import assignments, gammas, special
 from polystick.kernels.simd32 import WIDTH
-from polystick.models import documents
+from polystick.models.blocks import evenly
 
 WORDS_PER_BLOCK = 1024  # part of the result: sizes are summed block by block
 
@@ -117,7 +117,7 @@ class DirichletWords:
 
     @cached_property
     def _blocks(self):
-        return documents.evenly(np.ones(self.n_words), WORDS_PER_BLOCK)
+        return evenly(np.ones(self.n_words), WORDS_PER_BLOCK)
 
     def rename(self, parameters, order):
         return renamed(parameters, order)
