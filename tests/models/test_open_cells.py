@@ -12,7 +12,7 @@ from polystick.kernels import open_cells as kernel
 from polystick.keys import Key
 from polystick.models import open_cells
 from polystick.models.multinomial import CorrelatedCounts, Rows
-from statistics_tools import MIN_P, ks_pvalue
+from statistics_tools import MAX_Z, MIN_P, ks_pvalue, standard_error
 
 K, N = 3, 7
 PRIOR = NormalInverseWishart(
@@ -85,6 +85,26 @@ def test_a_cell_has_the_students_law(cell, rng):
         for key in range(3000)
     ]
     assert ks_pvalue(ends, lambda x: np.interp(x, grid, cdf / cdf[-1])) > MIN_P
+
+
+@needs_jit
+@pytest.mark.parametrize(("y", "t", "sd"), [(0, 50, 2.0), (0, 10**6, 3.0), (1, 10**5, 3.0)])
+def test_long_chains_of_slices_have_the_law(y, t, sd):
+    """A width that depends on where the cell stands would lean to the side where counts bend most."""
+    shape, bend, centre = 5.0, 0.1 / sd**2, -4.0
+    grid = np.linspace(-200, 20, 400_001)
+    height = y * grid - t * np.logaddexp(0, grid) - shape * np.log1p(bend * (grid - centre) ** 2)
+    cdf = np.cumsum(np.exp(height - height.max()))
+    x, s0, s1 = grid[height.argmax()], np.uint64(1), np.uint64(2)
+    chain = np.empty(100_000)
+    for i in range(len(chain)):
+        gap = x - centre
+        form = bend * gap * gap, bend * gap, bend
+        step, s0, s1 = kernel.draw(x, float(y), float(t), shape, form, np.uint64(s0), np.uint64(s1))
+        x += step
+        chain[i] = x
+    place = np.interp(chain, grid, cdf / cdf[-1])
+    assert abs(place.mean() - 0.5) / standard_error(place) < MAX_Z
 
 
 def test_a_slice_ends_whatever_comes():

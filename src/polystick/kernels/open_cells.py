@@ -45,8 +45,9 @@ def draw(x, y, t, shape, form, s0, s1):
     """
     q, slope, bend = form
     whole = 1.0 + max(q - slope * slope / bend, 0.0)
-    p = 1.0 / (1.0 + math.exp(abs(x)))
-    width = WIDTH / math.sqrt(2.0 * shape * bend / whole + t * p * (1.0 - p))
+    # the width must not depend on x, or slices that end before the density does lean to the steep side
+    told = (y + 0.5) * (t - y + 0.5) / (t + 1.0) if t > 0.0 else 0.0
+    width = WIDTH / math.sqrt(2.0 * shape * bend / whole + told)
     fall, s0, s1 = streams.exponential(s0, s1)
     floor = _height(0.0, x, y, t, shape, form) - fall
     u, s0, s1 = streams.uniform(s0, s1)
