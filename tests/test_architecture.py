@@ -57,11 +57,12 @@ MAY_IMPORT = {
         "scores",
         "validation",
     },
-    "modelling": {  # the public door: what is behind it, and nothing of ours in front
+    "modelling": {  # the public door: what is behind it, and the face that all models have
         "augmentation",
         "conjugate",
         "conjugate_dynamics",
         "decomposition",
+        "estimators",
         "gaussians",
         "inference",
         "keys",

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numba
 import numpy as np
+import pandas as pd
 import pytest
 
 from joint import Law, first_and_second
@@ -136,9 +137,9 @@ def test_the_face_predicts_what_the_draws_say():
     new = np.array([[1, 0, 2], [0, 0, 0], [4, 1, 0], [0, 3, 0]])
     each = (new * np.log(pi)).sum(axis=2)
     expected = np.log(np.exp(each).mean(axis=0))
-    np.testing.assert_allclose(face.score_samples(new, coefficient=False), expected)
+    np.testing.assert_allclose(face.score_samples(new), expected)
     np.testing.assert_allclose(face.score(new), expected.sum() / new.sum())
-    coefficients = face.score_samples(new) - expected
+    coefficients = face.score_samples(new, coefficient=True) - expected
     np.testing.assert_allclose(coefficients, np.log([3, 1, 5, 1]), atol=1e-12)
     assert (face.predict_counts(TOTALS, n_draws=7).sum(axis=2) == TOTALS).all()
     assert len(face.probability_draws(7)) == 7
@@ -150,6 +151,16 @@ def test_the_face_goes_on_with_a_checkpoint_and_its_seed(tmp_path):
     second = Estimator(MODEL, inference=RUN, checkpoint=tmp_path / "car").fit(COUNTS, resume=True)
     assert second.seed_ == first.seed_
     np.testing.assert_array_equal(second.posterior_["psi"][:, :5], first.posterior_["psi"])
+
+
+def test_the_face_is_one_of_all_faces():
+    """Settings of the schedule, generators as seeds and tables, as every model has them."""
+    table = pd.DataFrame(COUNTS, index=list("wxyz"), columns=["ash", "birch", "cedar"])
+    face = Estimator(MODEL, inference=RUN, random_state=np.random.default_rng(0))
+    face.set_params(inference__n_draws=8).set_output(transform="pandas").fit(table)
+    assert face.posterior_["psi"].shape[:2] == (2, 8)
+    pi = face.predict_proba()
+    assert (list(pi.index), list(pi.columns)) == (list("wxyz"), ["ash", "birch", "cedar"])
 
 
 def test_the_face_refuses_what_it_can_not_do():

@@ -11,7 +11,7 @@ A fit checks what it is run by, reads the data, makes a model and hands it to th
 import dataclasses
 import os
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sklearn.base import BaseEstimator
 
@@ -53,12 +53,12 @@ class Face(BaseEstimator):
 
     # one way to run a fit
 
-    def _begin(self, resume):
+    def _begin(self, resume: bool) -> Any:
         """Check how a fit is to be run, before any data are looked at."""
         self._check_running()
         return Fit(self._schedule(), seed_for(self, resume), resume)
 
-    def _run(self, fit, model, shards, coords):
+    def _run(self, fit: Any, model: Any, shards: Any, coords: Any) -> None:
         """Run a model on shards, and keep what comes of it."""
         self.posterior_ = fit.inference.run(
             model,

@@ -1,6 +1,7 @@
 """The seed of a fit, and of what is drawn after it."""
 
 import numbers
+from typing import Any
 
 from polystick.inference.checkpoint import stored_seed
 from polystick.validation import check_seed
@@ -17,6 +18,6 @@ def seed_for(estimator, resume):
     return check_seed(seed)
 
 
-def seed_of(estimator, random_state):
+def seed_of(estimator: Any, random_state: object) -> int:
     """Return the seed of draws from a fitted estimator: that of the fit where none is given."""
     return estimator.seed_ if random_state is None else check_seed(random_state)

@@ -1,5 +1,7 @@
 """Predictions as tables, with the names of what came in, where `set_output` asks for them."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn import get_config
@@ -9,7 +11,7 @@ __all__ = ["TABLES", "framed", "index_of", "steps_after", "tabled"]
 TABLES = ("default", "pandas", None)  # what `set_output` may be told
 
 
-def tabled(face, values, index):
+def tabled(face: Any, values: np.ndarray, index: pd.Index | None) -> Any:
     """Return values (n, K) as they are, or as a table where a face was asked for tables."""
     told = getattr(face, "_sklearn_output_config", {})
     if told.get("transform", get_config()["transform_output"]) != "pandas":
@@ -17,7 +19,7 @@ def tabled(face, values, index):
     return pd.DataFrame(values, index=index, columns=pd.Index(face.categories_))
 
 
-def index_of(X):
+def index_of(X: object) -> pd.Index | None:
     """Return the index of a table; None where rows have no names."""
     index = getattr(X, "index", None)
     return index if isinstance(index, pd.Index) else None

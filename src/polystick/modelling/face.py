@@ -1,31 +1,25 @@
 """A face for a model of one's own: fit, predict, score."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
-from polystick.inference.checkpoint import stored_seed
-from polystick.inference.execution import execution_for
+from polystick.estimators.face import Face
+from polystick.estimators.seeds import seed_of
+from polystick.estimators.tables import index_of, tabled
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.progress import Show
 from polystick.inference.protocols import Array, GibbsModel, L, P, R, S_contra, T, check_model
-from polystick.validation import (
-    all_or_nothing,
-    category_names,
-    check_counts,
-    check_integer,
-    check_running,
-    check_seed,
-)
+from polystick.validation import all_or_nothing, category_names, check_counts, check_integer
 
 __all__ = ["CountsModel", "Estimator"]
+
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 
 class CountsModel(GibbsModel[S_contra, P, L, R, T], Protocol):
@@ -42,7 +36,7 @@ class CountsModel(GibbsModel[S_contra, P, L, R, T], Protocol):
         """Return the probabilities (draw, n, K) of the rows of counts, from draws of what is `kept`."""
 
 
-class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Estimator(Face):
     """Rows of counts under a model of one's own, such as places on a map.
 
     It predicts and scores the rows of the fit; a row without counts is told by the others.
@@ -52,7 +46,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     model : CountsModel
     inference : Gibbs or None
         None is ``Gibbs()``. What the model needs is kept besides its `keep`.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         The seed; None takes a fresh one, kept in `seed_`.
     n_jobs : int or None
         Threads; None is every core this process may use.
@@ -66,14 +60,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     posterior_ : Posterior
     categories_ : array of K names
     seed_ : int
+    n_iter_ : int
+        Sweeps made.
     """
+
+    _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
 
     def __init__(
         self,
         model: Any,
         *,
         inference: Gibbs | None = None,
-        random_state: int | None = None,
+        random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = None,
         checkpoint: str | Path | None = None,
@@ -91,25 +89,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             return self._fit(X, resume)
 
     def _fit(self, X: Any, resume: bool) -> Self:
-        inference = _keeping(self.inference, self.model)
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        _check_face(self.model)
+        fit = self._begin(resume)
         counts = _dense(check_counts(self, X, reset=True, whole=True))
-        seed = self.random_state
-        if resume and seed is None and self.checkpoint is not None:
-            seed = stored_seed(self.checkpoint)
-        self.seed_ = check_seed(seed)
-        self.posterior_ = inference.run(
-            self.model,
-            self.model.shards(counts),
-            seed=self.seed_,
-            execution=execution_for(self.n_jobs),
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            resume=resume,
-        )
+        self._run(fit, self.model, self.model.shards(counts), None)
         self.categories_ = category_names(X, counts.shape[1])
-        self.n_rows_ = len(counts)
+        self.n_rows_, self._index = len(counts), index_of(X)
         return self
+
+    @property
+    def _kept(self) -> tuple[str, ...]:
+        fields = self.model.parameter_type._fields
+        return tuple(name for name in self.model.kept if name not in fields)
 
     def probability_draws(self, n_draws: int = 1000) -> Array:
         """Return draws (draw, n, K) of the probabilities, at most n_draws, evenly spaced."""
@@ -118,23 +109,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         drawn = self.posterior_.spread(self.model.kept, n_draws)
         return np.asarray(self.model.probabilities(*map(np.stack, zip(*drawn))))
 
-    def predict_proba(
-        self, *, return_std: bool = False, n_draws: int = 1000
-    ) -> Array | tuple[Array, Array]:
+    def predict_proba(self, *, return_std: bool = False, n_draws: int = 1000) -> Any:
         """Return the posterior mean (n, K) of each row's probabilities, and standard deviations."""
         pi = self.probability_draws(n_draws)
-        return (pi.mean(axis=0), pi.std(axis=0)) if return_std else np.asarray(pi.mean(axis=0))
+        mean = tabled(self, pi.mean(axis=0), self._index)
+        return (mean, tabled(self, pi.std(axis=0), self._index)) if return_std else mean
 
     def predict_counts(
-        self, totals: npt.ArrayLike, *, n_draws: int = 256, random_state: int | None = None
+        self, totals: npt.ArrayLike, *, n_draws: int = 256, random_state: Seed = None
     ) -> Array:
         """Return draws (draw, n, K) of new counts with these totals, a number or (n,)."""
         pi = self.probability_draws(n_draws)
-        seed = self.seed_ if random_state is None else check_seed(random_state)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_of(self, random_state))
         return rng.multinomial(np.broadcast_to(totals, pi.shape[1]), pi / pi.sum(-1, keepdims=True))
 
-    def score_samples(self, X: Any, *, coefficient: bool = True, n_draws: int = 1000) -> Array:
+    def score_samples(self, X: Any, *, coefficient: bool = False, n_draws: int = 1000) -> Array:
         """Return the log probability (n,) of new counts of each row, averaged over draws."""
         counts = self._check(X)
         values = self._log_evidence(counts, n_draws)
@@ -162,11 +151,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return scores.log_mean_exp(seen.sum(axis=2), axis=0)
 
 
-def _keeping(inference: Gibbs | None, model: Any) -> Gibbs:
-    """Return the schedule with what the model needs to be kept."""
-    given = Gibbs() if inference is None else inference
-    if not isinstance(given, Gibbs):
-        raise TypeError(f"inference must be Gibbs(...) or None; got {inference!r}")
+def _check_face(model: Any) -> None:
+    """Raise unless a model has what a face needs."""
     lacking = [name for name in ("kept", "shards", "probabilities") if not hasattr(model, name)]
     if lacking:
         raise TypeError(
@@ -174,8 +160,6 @@ def _keeping(inference: Gibbs | None, model: Any) -> Gibbs:
             "polystick.modelling.CountsModel says what they are"
         )
     check_model(model, "Gibbs")
-    rows = (n for n in model.kept if n not in model.parameter_type._fields)
-    return dataclasses.replace(given, keep=tuple(dict.fromkeys([*given.keep, *rows])))
 
 
 def _dense(counts: Any) -> Array:
