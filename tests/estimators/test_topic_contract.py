@@ -216,6 +216,9 @@ def test_bad_fits(counts, parameters, X, error, message):
 
 def test_bad_questions(counts):
     model = CorrelatedTopicModel(3, inference=SHORT, n_jobs=1, random_state=0).fit(counts)
+    for unused in ({"observed": 0.3}, {"per": "token"}):
+        with pytest.raises(ValueError, match="takes no observed or per"):
+            model.score(counts, method="held_out", **unused)
     with pytest.raises(ValueError, match="method must be 'completion' or 'held_out'; got 'both'"):
         model.score(counts, method="both")
     with pytest.raises(ValueError, match="per"):

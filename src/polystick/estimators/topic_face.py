@@ -158,7 +158,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         result += [draws.std(axis=0)] if return_std else []
         return tuple(result) if len(result) > 1 else result[0]
 
-    def score_samples(self, X, *, method="completion", observed=0.5, per="token",
+    def score_samples(self, X, *, method="completion", observed=None, per=None,
                       coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
@@ -169,10 +169,10 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
             "completion" shows the model a part of each document's tokens, picked at random, and scores the
             rest. "held_out" scores whole documents: sequential Monte Carlo, unbiased for each document's
             probability under each posterior state.
-        observed : float
-            Share of the tokens that "completion" shows.
-        per : "token" or "document"
-            Whether "completion" averages the probability of each token over posterior states, or that of all
+        observed : float or None
+            Share of the tokens that "completion" shows; None is a half.
+        per : "token", "document" or None
+            None is "token". Whether "completion" averages the probability of each token over posterior states, or that of all
             scored tokens of a document together (which needs many more states).
         coefficient : bool
             Whether to count the multinomial coefficient in.
@@ -184,7 +184,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         how = (method, observed, per, coefficient, n_draws)
         return self._scored(self._check(X), *how, times)[0]
 
-    def score(self, X, y=None, *, method="completion", observed=0.5, per="token",
+    def score(self, X, y=None, *, method="completion", observed=None, per=None,
               coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
@@ -193,19 +193,25 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     def _scored(self, counts, method, observed, per, coefficient, n_draws, times):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
         if method == "held_out":
+            if observed is not None or per is not None:
+                raise ValueError(
+                    "method='held_out' scores whole documents and takes no observed or per; "
+                    "leave them out, or take method='completion'"
+                )
             documents = self._documents(counts, times)
             weights = documents.anneal(_HELD_OUT_STATES if n_draws is None else n_draws)
             values = scores.log_mean_exp(weights, axis=0)
             return values + scores.log_coefficients(counts) if coefficient else values, counts
         if method != "completion":
             raise ValueError(f"method must be 'completion' or 'held_out'; got {method!r}")
+        observed, per = 0.5 if observed is None else observed, "token" if per is None else per
         if per not in ("token", "document"):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
         n_draws = _STATES if n_draws is None else n_draws
         return self._documents(shown, times).complete(rest, n_draws, per, coefficient), rest
 
-    def perplexity(self, X, *, method="completion", observed=0.5, per="token",
+    def perplexity(self, X, *, method="completion", observed=None, per=None,
                    coefficient=False, n_draws=None, times=None):  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         how = (method, observed, per, coefficient, n_draws)
