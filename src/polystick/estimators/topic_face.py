@@ -172,8 +172,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         observed : float or None
             Share of the tokens that "completion" shows; None is a half.
         per : "token", "document" or None
-            None is "token". Whether "completion" averages the probability of each token over posterior states, or that of all
-            scored tokens of a document together (which needs many more states).
+            Whether "completion" averages the probability of each token over posterior states, or that of all
+            scored tokens of a document together (which needs many more states). None is "token".
         coefficient : bool
             Whether to count the multinomial coefficient in.
         n_draws : int or None
