@@ -47,7 +47,9 @@ def run(settings, model, arguments, names, *, dense_mass=False):
     worst = max(np.max(quantity["rhat"]) for quantity in quantities.values())
     assert worst < 1.01, f"R-hat must be below 1.01; got {worst}; try more draws"
     n_divergences = int(mcmc.get_extra_fields()["diverging"].sum())
-    assert n_divergences <= 1e-4 * settings["n_chains"] * settings["n_draws"], n_divergences
+    # a short run may have one or two
+    few = max(3, 1e-4 * settings["n_chains"] * settings["n_draws"])
+    assert n_divergences <= few, n_divergences
     return {
         "n_divergences": n_divergences,
         "quantities": {
