@@ -146,12 +146,12 @@ def test_moves_keep_the_law_where_totals_are_large(name, move, n_starts, rng):
 
 @dataclass(frozen=True)
 class WrongKappa(CorrelatedCounts):
-    """kappa = successes - (trials + 0.3) / 2."""
+    """kappa = successes - (trials + 1) / 2."""
 
     def draw_rows(self, prior, shard, rows, key):
         splits = shard.splits
         kappa, omega = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
-        potential = augmentation.Potential(np.where(splits.trials > 0, kappa - 0.15, 0.0), omega)
+        potential = augmentation.Potential(np.where(splits.trials > 0, kappa - 0.5, 0.0), omega)
         psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
         statistics = super().draw_rows(prior, shard, rows, key)[1]
         return Rows(psi), statistics._replace(total=psi.sum(0), outer=psi.T @ psi)
