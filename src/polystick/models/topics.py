@@ -49,6 +49,7 @@ from polystick.models.topic_words import Pairs, draw_topics, mixed
 from polystick.models.warm_start import collapsed_start
 
 MEAN_TOPICS = 0.2  # part of the burn-in in which topics are set to their means, not drawn
+FIRST_DRAWS = 10  # of documents, before topics may follow them
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
 
 
@@ -170,9 +171,12 @@ class TopicModel:
         return Prior(law, parameters.topics, parameters.sizes, move if moved else None)
 
     def initial_rows(self, prior, shard, key):
-        mean = self.shares.rows(prior.law, shard.given).mean
-        shape = (len(shard.rows), mean.shape[-1])
-        return Rows(np.array(np.broadcast_to(mean, shape), order="C"))
+        """Start at equal shares, and draw a few times: the mean of psi may be far from a long document."""
+        equal = self.link.psi(np.zeros((1, self.n_topics)))
+        rows = Rows(np.repeat(equal, len(shard.rows), axis=0))
+        for number in range(FIRST_DRAWS):
+            rows = self.fold(prior, shard, rows, key.chain(f"start {number}"))
+        return rows
 
     def draw_rows(self, prior, shard, rows, key):
         """Topics of tokens | psi, then psi | topics of tokens."""
