@@ -205,13 +205,14 @@ def check_inference(inference: Any) -> Any:
 
 
 def check_prior(prior, n_sticks, per="split"):
-    """Raise unless the prior is a normal-inverse-Wishart law of the right size."""
-    if not hasattr(type(prior), "expected_cov"):
+    """Raise unless the prior is a normal-inverse-Wishart law, or one with learned scales, of the right size."""
+    centre = getattr(prior, "mean" if hasattr(type(prior), "expected_cov") else "centre", None)
+    if centre is None:
         raise TypeError(f"prior must be a NormalInverseWishart or None; got {prior!r}")
-    if len(prior.mean) != n_sticks:
+    if len(centre) != n_sticks:
         each = f"splits of {n_sticks + 1} categories" if per == "split" else f"{per}s"
         raise ValueError(
-            f"prior must have one entry for each of the {n_sticks} {each}; got {len(prior.mean)}"
+            f"prior must have one entry for each of the {n_sticks} {each}; got {len(centre)}"
         )
     return prior
 

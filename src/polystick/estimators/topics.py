@@ -3,7 +3,6 @@
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_tables import tree_of_words
@@ -15,11 +14,14 @@ from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
 from polystick.models.tree_words import TreeWords
+from polystick.population import LearnedScale
 from polystick.validation import (
     all_or_nothing,
     check_integer,
     check_prior,
 )
+
+_SCALE = 1.0  # of standard deviations of psi, a priori
 
 
 def _takes_streams(estimator):
@@ -37,20 +39,22 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     n_topics : int
     topic_concentration : float
         Dirichlet prior of each topic's words: the smaller, the fewer words a topic has.
-    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="given"
-        How topics become binary splits. With "given", sticks are broken off in the order of the topics, and
-        while burning in topics are renamed so that the largest comes first.
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="balanced"
+        How topics become binary splits. "balanced" halves them again and again, largest topics first: logits of
+        its splits are nearly symmetric where documents have few topics, as a Gaussian law wants them. With
+        "given", the paper's, sticks are broken off in the order of the topics, and while burning in topics are
+        renamed so that the largest comes first.
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         None: topics have a Dirichlet prior over words. Else they have a Gaussian prior on a binary tree of
         the words, so that words below a common node rise and fall together from topic to topic: "similar"
         (words that share documents are close), "balanced", "huffman" or a tree of your own. Gibbs only;
         `topic_concentration` then serves the warm start.
-    prior : NormalInverseWishart or None
-        Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
-        Dirichlet distribution of shares would be.
+    prior : NormalInverseWishart, LearnedScale or None
+        Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
+        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
     inference : Gibbs, MeanField, StochasticVI or None
         The schedule with its settings; None is Gibbs sampling with three chains. All of them start from a few
-        sweeps of collapsed latent Dirichlet allocation.
+        hundred sweeps of collapsed latent Dirichlet allocation.
     random_state : int, RandomState, Generator or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
@@ -93,7 +97,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
     _schedules = (Gibbs, MeanField, StochasticVI)
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given",
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
                  word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
                  progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
@@ -157,7 +161,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
         prior = self.prior
         if prior is None:
-            prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
+            prior = LearnedScale(decomposition.dirichlet_moments(1.0)[0], scale=_SCALE)
         prior = check_prior(prior, self.n_topics - 1)
         return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
 
