@@ -143,7 +143,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         return self._topic_table(topics, n_words, words)
 
     def _make_model(self, counts):
-        decomposition = decompose("given", n_categories=self.n_topics)
+        decomposition = decompose("balanced", n_categories=self.n_topics)
         mean, variance = decomposition.dirichlet_moments(1.0)
         shares = WalkingShares(
             len(self.slices_),
