@@ -19,6 +19,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 LARGEST_COUNT = 10**9  # per row: what a Pólya-gamma draw is made for
+_LONGEST_WORDS = 160  # of scikit-learn's, for they can hold a text of the user's
 
 
 def check_integer(name: str, value: object, *, at_least: int) -> None:
@@ -111,7 +112,7 @@ def what_came(X, error):
     for word in ("NaN", "infinity"):
         if f"contains {word}" in said:
             return f"{word} in row {_first_row_not_finite(X)}"
-    return repr(said)
+    return repr(said if len(said) <= _LONGEST_WORDS else f"{said[:_LONGEST_WORDS]}...")
 
 
 def _first_row_not_finite(X):
@@ -171,8 +172,8 @@ def _check_values(estimator, values, whole):
     if whole and values.dtype.kind == "f" and (values != np.floor(values)).any():
         fraction = values[values != np.floor(values)].flat[0]
         raise ValueError(
-            f"counts must be whole numbers for Gibbs sampling; got {fraction}; round them, or use "
-            "inference=MeanField(), which takes weights"
+            f"counts must be whole numbers for Gibbs sampling; got {fraction}; count words rather than weigh "
+            "them (as TF-IDF does), round them, or use inference=MeanField(), which takes weights"
         )
 
 
