@@ -19,7 +19,6 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 LARGEST_COUNT = 10**9  # per row: what a Pólya-gamma draw is made for
-_LONGEST_WORDS = 160  # of scikit-learn's, for they can hold a text of the user's
 
 
 def check_integer(name: str, value: object, *, at_least: int) -> None:
@@ -112,7 +111,9 @@ def what_came(X, error):
     for word in ("NaN", "infinity"):
         if f"contains {word}" in said:
             return f"{word} in row {_first_row_not_finite(X)}"
-    return repr(said if len(said) <= _LONGEST_WORDS else f"{said[:_LONGEST_WORDS]}...")
+    if "could not convert string" in said:  # the string can be a whole text
+        said = said if len(said) <= 60 else f"{said[:60]}..."
+    return repr(said)
 
 
 def _first_row_not_finite(X):

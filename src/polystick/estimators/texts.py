@@ -42,7 +42,6 @@ def counted_first(face, X, *, whole):
         else _MAKE[documents.kind](face, documents.rows, given)
     )
     counts = scipy.sparse.csr_array(check_counts(face, found.counts, reset=True, whole=whole))
-    _refuse_empty(counts, found)
     face.words_ = _words(found, counts.shape[1])
     face.vectorizer_ = found.vectorizer
     if found.are_ours and found.words is not None:
@@ -56,13 +55,13 @@ def _fitted_one(vectorizer):
 
 
 def _as_given(X, given):
-    words = None if given is None else given.get_feature_names_out()
+    words = None if given is None else _names(given)
     return Counted(X, words, given, are_ours=False)
 
 
 def _of_texts(face, rows, given):
     vectorizer, counts = _fit_or_take(face.vectorizer, given, rows)
-    return Counted(counts, vectorizer.get_feature_names_out(), vectorizer, are_ours=True)
+    return _made(counts, _names(vectorizer), vectorizer)
 
 
 def _of_words(face, rows, given):
@@ -72,7 +71,7 @@ def _of_words(face, rows, given):
         raise ValueError(_NO_WORDS)
     chosen = CountVectorizer(analyzer=itself) if face.vectorizer is None else face.vectorizer
     vectorizer, counts = _fit_or_take(_for_words(chosen), given and _for_words(given), rows)
-    return Counted(counts, vectorizer.get_feature_names_out(), vectorizer, are_ours=True)
+    return _made(counts, _names(vectorizer), vectorizer)
 
 
 def _fit_or_take(vectorizer, given, rows):
@@ -82,25 +81,28 @@ def _fit_or_take(vectorizer, given, rows):
 def _of_dicts(face, rows, given):
     _refuse_idle(face.vectorizer, given, DICTS)
     words = _names(given) if given else np.array(sorted({w for row in rows for w in row}), object)
-    return Counted(_from_dicts(rows, words), words, given, are_ours=True)
+    return _made(_from_dicts(rows, words), words, given)
 
 
 def _of_bags(face, rows, given):
     _refuse_idle(face.vectorizer, given, BAGS)
-    words = _names(given) if given else None
-    n_words = len(words) if given else 1 + max((int(i) for row in rows for i, _ in row), default=0)
-    return Counted(_from_bags(rows, n_words), words, given, are_ours=True)
+    if given is not None:
+        words = _names(given)
+        return _made(_from_bags(rows, len(words)), words, given)
+    n_words = 1 + max((int(i) for row in rows for i, _ in row), default=0)
+    return _made(_from_bags(rows, n_words), None, None)
+
+
+def _made(counts, words, vectorizer):
+    if not counts.nnz:
+        raise ValueError(_NO_WORDS)
+    return Counted(counts, words, vectorizer, are_ours=True)
 
 
 _MAKE = {TEXTS: _of_texts, WORDS: _of_words, DICTS: _of_dicts, BAGS: _of_bags}
 _NO_WORDS = (
     "documents must have words; got none in any of them; look at how they were read, or give texts"
 )
-
-
-def _refuse_empty(counts, found):
-    if found.are_ours and not counts.nnz:
-        raise ValueError(_NO_WORDS)
 
 
 def _refuse_idle(vectorizer, given, kind):
