@@ -19,6 +19,11 @@ _FRAGMENTS = (  # what is left of "don't" and the like
     "shouldn", "ve", "wasn", "weren", "wouldn",
 )  # fmt: skip
 _MANY = 100  # documents, from which on rare and frequent words are dropped
+_NOTHING_LEFT = (
+    "empty vocabulary",
+    "no terms remain",
+    "max_df corresponds",
+)  # so says scikit-learn
 _FEWEST_WORDS = 50  # that must be left of them, or none are dropped
 
 
@@ -72,7 +77,7 @@ def _fitted(vectorizer, texts, advice):
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError as error:
-        if "vocabulary" not in str(error) and "no terms remain" not in str(error):
+        if not any(sign in str(error) for sign in _NOTHING_LEFT):
             raise
         raise ValueError(_too_few(0, len(texts), advice)) from error
     if counts.shape[1] < 2:

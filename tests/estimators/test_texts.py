@@ -333,8 +333,12 @@ def test_weights_are_told_the_way_out(texts):
         ("english", TEXTS, TypeError, "got str"),
         (CountVectorizer(), BAGS, TypeError, "must be fitted to name the words of lists of"),
         (CountVectorizer(), DICTS, TypeError, "must be fitted to name the words of dicts"),
-        (CountVectorizer(min_df=25), TEXTS, ValueError, "max_df|ask it for less"),
-        (CountVectorizer(min_df=20), ["a1 b2"] * 9, ValueError, "."),
+        (
+            CountVectorizer(min_df=25),
+            TEXTS,
+            ValueError,
+            "found none in 24 documents; ask it for less",
+        ),
     ],
 )
 def test_bad_vectorizers_get_a_sentence(vectorizer, X, error, message):

@@ -169,7 +169,7 @@ def _is_pair(pair):
     if not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
         return False
     number, count = pair
-    whole = isinstance(number, numbers.Real) and float(number).is_integer() and number >= 0
+    whole = isinstance(number, numbers.Real) and float(number).is_integer() and float(number) >= 0
     return whole and isinstance(count, numbers.Real)
 
 
