@@ -128,7 +128,7 @@ BAD = {
         "column 'body' of table.csv holds texts, not counts; learn their topics by fit topics --text body",
     ),
     "the likely column": (["table.csv"], "--text body"),
-    "no such column": (["table.csv", "--text", "words"], "'words', with the texts; its columns are id, place"),
+    "no such column": (["table.csv", "--text", "words"], "'words', with the texts; its columns are id"),
     "column of numbers": (["table.csv", "--text", "id"], "the column 'id' of table.csv must hold texts"),
     "empty folder": (["nothing"], "the folder nothing must hold files that end in .txt"),
     "empty file": (["empty.txt"], "empty.txt must have a line for each document"),
