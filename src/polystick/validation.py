@@ -173,8 +173,8 @@ def _check_values(estimator, values, whole):
     if whole and values.dtype.kind == "f" and (values != np.floor(values)).any():
         fraction = values[values != np.floor(values)].flat[0]
         raise ValueError(
-            f"counts must be whole numbers for Gibbs sampling; got {fraction}; count words rather than weigh "
-            "them (as TF-IDF does), round them, or use inference=MeanField(), which takes weights"
+            f"counts must be whole numbers for Gibbs sampling; got {fraction}; round them, or use "
+            "inference=MeanField(), which takes weights"
         )
 
 

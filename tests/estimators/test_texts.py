@@ -295,7 +295,7 @@ BAD = {
     "numbers among words": ([["gold"], ["tax", 7]], TypeError, "document 1 has one of type int"),
     "nothing among words": ([["gold", None]], TypeError, "of type NoneType"),
     "words for counts": ([{"gold": "tax"}], TypeError, "counts as values; document 0"),
-    "weights": ([[(0, 0.5), (1, 2)]], ValueError, "count words rather than weigh them"),
+    "weights": ([[(0, 0.5), (1, 2)]], ValueError, "words must be counted, not weighed"),
     "texts in a table": (
         pd.DataFrame({"id": [1, 2], "body": [SECRET, SECRET]}),
         ValueError,
@@ -320,7 +320,7 @@ def test_weights_are_told_the_way_out(texts):
         with pytest.raises(TypeError, match=r"TfidfVectorizer weighs them; take .*CountVectorizer"):
             model(vectorizer=TfidfVectorizer()).fit(texts)
         return
-    with pytest.raises(ValueError, match=r"whole numbers .* \(as TF-IDF does\)"):
+    with pytest.raises(ValueError, match=r"whole numbers .* not weighed as TF-IDF does"):
         model().fit(texts)
     assert model(inference=MeanField(max_sweeps=3, n_draws=2)).fit(texts).n_features_in_ > 2
 

@@ -41,7 +41,7 @@ def counted_first(face, X, *, whole):
         if documents is None
         else _MAKE[documents.kind](face, documents.rows, given)
     )
-    counts = scipy.sparse.csr_array(check_counts(face, found.counts, reset=True, whole=whole))
+    counts = _checked(face, found.counts, reset=True, whole=whole)
     face.words_ = _words(found, counts.shape[1])
     face.vectorizer_ = found.vectorizer
     if found.are_ours and found.words is not None:
@@ -131,11 +131,11 @@ def counted(face, X, *, whole):
     """Return counts (n, V) of documents as CSR, for a face that has been fitted."""
     documents = documents_of(X)
     if documents is None:
-        return scipy.sparse.csr_array(check_counts(face, X, reset=False, whole=whole))
+        return _checked(face, X, reset=False, whole=whole)
     found = _AGAIN[documents.kind](face, documents.rows)
     with warnings.catch_warnings():  # their columns are in the order of the names
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        counts = scipy.sparse.csr_array(check_counts(face, found, reset=False, whole=whole))
+        counts = _checked(face, found, reset=False, whole=whole)
     _tell_of_strange(documents.rows, counts)
     return counts
 
@@ -191,6 +191,16 @@ def _tell_of_strange(rows, counts):
         warn_user(
             f"{strange} of {len(rows)} documents have no word that the fit knows: they count as empty"
         )
+
+
+def _checked(face, X, *, reset, whole):
+    """Return checked counts as CSR; of weights say where they may come from."""
+    try:
+        return scipy.sparse.csr_array(check_counts(face, X, reset=reset, whole=whole))
+    except ValueError as error:
+        if "must be whole numbers" not in str(error):
+            raise
+        raise ValueError(f"{error}; words must be counted, not weighed as TF-IDF does") from error
 
 
 # counting
