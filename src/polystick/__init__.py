@@ -45,6 +45,7 @@ _HOMES = {
     "plots": None,
     "polyagamma": None,
     "scores": None,
+    "texts": None,
 }
 
 __all__ = sorted(_HOMES)

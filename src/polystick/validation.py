@@ -111,6 +111,8 @@ def what_came(X, error):
     for word in ("NaN", "infinity"):
         if f"contains {word}" in said:
             return f"{word} in row {_first_row_not_finite(X)}"
+    if "could not convert string" in said:  # the string can be a whole text
+        said = said if len(said) <= 60 else f"{said[:60]}..."
     return repr(said)
 
 

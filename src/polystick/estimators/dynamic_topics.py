@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
@@ -43,6 +44,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with three chains.
     random_state, n_jobs, progress, checkpoint
@@ -56,7 +59,9 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         Draws of `levels` (time, stick), `cov`, `step_cov`, `topics` and `share`.
     topics_ : array (T, V), or (T, S, V) where topics evolve
         Posterior mean of the topics.
-    words_, seed_, n_iter_
+    components_ : array (T, V)
+        The same, on average over time where topics evolve.
+    words_, vectorizer_, seed_, n_iter_
         As in `CorrelatedTopicModel`.
 
     Examples
@@ -72,13 +77,14 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, inference=None, random_state=None, n_jobs=None,
+                 word_tree=None, vectorizer=None, inference=None, random_state=None, n_jobs=None,
                  progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
         self.evolving = evolving
         self.word_tree = word_tree
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -86,18 +92,18 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.checkpoint = checkpoint
 
     def fit(self, X, y=None, *, times=None, resume=False):
-        """Learn topics from counts of words (n, V) and the time stamps of the documents.
+        """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `CorrelatedTopicModel`
         y : ignored
         times : sequence of n integers, dates or pandas periods
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
         """
         with all_or_nothing(self):
-            check_length(times, X.shape[0] if hasattr(X, "shape") else len(X))
+            check_length(times, count_documents(X))
             self.slices_ = TimeSlices.spanning(times, self.freq)
             self.times_ = self.slices_.labels
             return self._fit(X, resume, times=times)

@@ -32,7 +32,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             The documents of the fit, or others. Beyond 2000, so many of them, evenly spaced, are used.
         level : float
             Probability of the central interval.

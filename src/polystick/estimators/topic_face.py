@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,14 +13,13 @@ from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
+from polystick.estimators.texts import counted, counted_first
 from polystick.estimators.topic_tables import check_words, size_table, topic_table
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
 from polystick.inference.stochastic import Stream
 from polystick.validation import (
     all_or_nothing,
-    category_names,
-    check_counts,
     check_integer,
     check_level,
     check_positive,
@@ -53,12 +51,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         return {}
 
     def fit(self, X, y=None, *, resume=False):
-        """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.
+        """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
-            A row without words is kept: its shares are what the other documents say.
+        X : array-like or CSR of shape (n, V), or n documents
+            Documents may be texts (a list, a Series, the one column of a table), lists of words, dicts of
+            words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
+            methods take such documents too. One without words is kept: its shares are what the others say.
         y : ignored
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
@@ -84,8 +84,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         """Check what came in, and return it as a CSR matrix."""
         check_integer("n_topics", self.n_topics, at_least=2)
         check_positive("topic_concentration", self.topic_concentration)
-        counts = self._read(X, inference, reset=True)
-        self.words_ = category_names(X, counts.shape[1])
+        counts = counted_first(self, X, whole=inference.needs_whole_counts)
         if counts.sum() < self.n_topics:
             raise ValueError(
                 f"n_topics must not exceed the number of tokens; got {self.n_topics} topics for "
@@ -114,13 +113,18 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         return self._topics
 
     @property
+    def components_(self):
+        """Topics (T, V) under the name that scikit-learn has for them: `topics_`, on average over time.
+
+        They are probabilities, the posterior mean of each topic; those of scikit-learn's own latent Dirichlet
+        allocation are pseudo-counts.
+        """
+        topics = self.topics_
+        return topics.mean(axis=1) if topics.ndim == 3 else topics
+
+    @property
     def _share(self):
         return self.posterior_["share"][self.posterior_.best_chain]
-
-    def _read(self, X, inference, *, reset):
-        return scipy.sparse.csr_array(
-            check_counts(self, X, reset=reset, whole=inference.needs_whole_counts)
-        )
 
     def _shards(self, model, fit, counts, given):
         """Cut the documents into blocks; stochastic schedules want them in random order."""
@@ -142,7 +146,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
         return_draws : bool
             Also return draws (n_draws, n, T), one under each posterior state.
         return_std : bool
@@ -164,7 +168,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
         method : "completion" or "held_out"
             "completion" shows the model a part of each document's tokens, picked at random, and scores the
             rest. "held_out" scores whole documents: sequential Monte Carlo, unbiased for each document's
@@ -226,7 +230,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             Words seen of each document.
         totals : int or array of shape (n,), optional
             Lengths of the documents to draw; None is those of X.
@@ -270,7 +274,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             The documents of the fit, for all but the posterior; they become `observed_data`, under the
             labels of its index if it is a DataFrame.
         log_likelihood : bool
@@ -333,7 +337,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     def _check(self, X):
         check_is_fitted(self)
         self._check_running()
-        counts = scipy.sparse.csr_array(check_counts(self, X, reset=False, whole=True))
+        counts = counted(self, X, whole=True)
         unseen = np.isin(counts.indices, np.flatnonzero(~self.seen_))
         if unseen.any():
             warn_user(
@@ -380,4 +384,5 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
+        tags.input_tags.string = True
         return tags

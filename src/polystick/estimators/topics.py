@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from polystick.decomposition import decompose
+from polystick.estimators.texts import counted
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
@@ -52,6 +53,9 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
         how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
+        fitted already is taken as it is, any other is cloned and fitted.
     inference : Gibbs, MeanField, StochasticVI or None
         The schedule with its settings; None is Gibbs sampling with three chains. All of them start from a few
         hundred sweeps of collapsed latent Dirichlet allocation.
@@ -72,7 +76,11 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
     topics_ : array (T, V)
         Posterior mean of the topics, in the chain of the highest likelihood.
+    components_ : array (T, V)
+        The same, under the name that scikit-learn has for it.
     words_ : array of V names
+    vectorizer_ : CountVectorizer or None
+        What counts the words of new texts; None where the documents were counts.
     seed_ : int
     n_iter_ : int
         Sweeps made.
@@ -98,13 +106,14 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     _schedules = (Gibbs, MeanField, StochasticVI)
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
-                 progress=None, checkpoint=None):  # fmt: skip
+                 word_tree=None, prior=None, vectorizer=None, inference=None, random_state=None,
+                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition
         self.word_tree = word_tree
         self.prior = prior
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -119,7 +128,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
+            Words of texts are those of the first batch, unless a fitted `vectorizer` knows more.
         y : ignored
         corpus_size : int
             How many documents there will be in all; asked for with the first batch.
@@ -151,7 +161,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
     def _absorb(self, X, stream):
         self.inference_ = self._schedule()
-        counts = self._read(X, self.inference_, reset=False)
+        counts = counted(self, X, whole=self.inference_.needs_whole_counts)
         self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
         shards = stream.model.shards(counts, self.inference_.rows_per_block)
         stream.absorb(shards, execution_for(self.n_jobs))
