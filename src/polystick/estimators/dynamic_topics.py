@@ -117,30 +117,29 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
                 self.model_.shares.shares_by_slice(levels, cov, self.model_.link)
                 for levels, cov in draws
             ]
-        columns = pd.RangeIndex(self.n_topics, name="topic")
+        columns = self._topic_index
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
         )
 
-    def topics(self, n_words=10, *, words=None, time=None):
-        """Return a table of the topics; where they evolve, those of one slice, or on average over time.
+    def topics(self, n_words=10, *, words=None, time=None, by="probability", weight=None):
+        """Return a table of the topics, on average over time or in one slice.
 
         Parameters
         ----------
-        n_words, words
+        n_words, words, by, weight
             As in `CorrelatedTopicModel`.
         time : time stamp, optional
+            The share is then that which `shares_over_time` expects in this slice, and words are those of the
+            slice where topics evolve.
         """
         check_is_fitted(self)
-        topics = self.topics_
-        if time is not None and topics.ndim == 2:
-            raise ValueError(
-                "topics do not change with time; fit with evolving=True, or give no time"
-            )
-        if topics.ndim == 3:
-            chosen = slice(None) if time is None else self.slices_.number([time])
-            topics = topics[:, chosen].mean(axis=1)
-        return self._topic_table(topics, n_words, words)
+        topics, share = self._average_topics, self._share.mean(axis=0)
+        if time is not None:
+            (place,) = self.slices_.number([time])
+            topics = topics if self.topics_.ndim == 2 else self.topics_[:, place]
+            share = self.shares_over_time().mean.to_numpy()[place]
+        return self._topic_table(topics, share, n_words, words, by, weight)
 
     def _make_model(self, counts):
         decomposition = decompose("given", n_categories=self.n_topics)

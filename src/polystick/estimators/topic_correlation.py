@@ -56,7 +56,8 @@ class CorrelatedTopicEstimator(TopicEstimator):
         check_integer("n_topic_draws", n_topic_draws, at_least=1)
         association.need_enough(self.n_topics, "topic_association", "topics")
         seed = seed_of(self, random_state)
-        return associate(self._documents(counts, times), level, n_draws, n_topic_draws, seed)
+        documents, labels = self._documents(counts, times), self._topic_index
+        return associate(documents, labels, level, n_draws, n_topic_draws, seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.
@@ -85,5 +86,5 @@ class CorrelatedTopicEstimator(TopicEstimator):
             drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
             populations = [self.model_.log_population(dict(zip(law, one))) for one in drawn]
             found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
-        names = pd.RangeIndex(self.n_topics, name="topic")
+        names = self._topic_index
         return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))
