@@ -43,6 +43,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
+    seed_words, seed_weight
+        As in `CorrelatedTopicModel`; without `evolving` and `word_tree` only.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with three chains.
     random_state, n_jobs, progress, checkpoint
@@ -72,13 +74,15 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, inference=None, random_state=None, n_jobs=None,
-                 progress=None, checkpoint=None):  # fmt: skip
+                 word_tree=None, seed_words=None, seed_weight=1.0, inference=None,
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
         self.evolving = evolving
         self.word_tree = word_tree
+        self.seed_words = seed_words
+        self.seed_weight = seed_weight
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -154,7 +158,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if not self.evolving and self.word_tree is None:
-            return DirichletWords(counts.shape[1], concentration)
+            return self._seeded(DirichletWords(counts.shape[1], concentration), counts)
+        self._refuse_seeds()
         spec = "similar" if self.word_tree is None else self.word_tree
         tree = tree_of_words(spec, counts, getattr(self, "feature_names_in_", None))
         if not self.evolving:

@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators import association
 from polystick.estimators.intervals import interval
+from polystick.estimators.seed_words import seed_labels, words_with_seeds
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_association import N_CHAINS, associate
 from polystick.estimators.topic_face import TopicEstimator
@@ -15,6 +16,19 @@ from polystick.validation import check_integer, check_level
 
 class CorrelatedTopicEstimator(TopicEstimator):
     """What topic models offer that know which topics go together."""
+
+    def _seeded(self, flat, counts):
+        """Return the law of words with the seeds that were asked for, whose labels topics get."""
+        self._labels = seed_labels(self.seed_words, self.n_topics)[0]
+        given = self.seed_words, self.seed_weight, self.n_topics, self.words_, counts
+        return words_with_seeds(flat, *given)
+
+    def _refuse_seeds(self):
+        if self.seed_words is not None:
+            raise ValueError(
+                "seed_words need a Dirichlet prior of words; got a word_tree or evolving=True too: "
+                "leave one of them out"
+            )
 
     def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
                           times=None):  # fmt: skip
