@@ -104,7 +104,10 @@ def test_measures_have_their_slow_twins(weight):
 
 def test_weights_have_their_defaults():
     topics, share = np.random.default_rng(2).dirichlet(np.ones(6), 3), np.array([0.5, 0.3, 0.2])
-    for by, slow in (("relevance", slow_relevance(topics, share, 0.6)), ("frex", slow_frex(topics, 0.5))):
+    for by, slow in (
+        ("relevance", slow_relevance(topics, share, 0.6)),
+        ("frex", slow_frex(topics, 0.5)),
+    ):
         np.testing.assert_allclose(measured(topics, share, by), slow)
     assert measured(topics, share) is topics
 
@@ -230,7 +233,9 @@ def test_documents_are_a_table(model):
     assert list(table.columns) == [0, 1]
     plain = model.document_topics(counts.reset_index(drop=True), **times)
     assert list(plain.index) == list(range(30))
-    assert list(model.document_topics(counts, names=range(5, 35), **times).index) == list(range(5, 35))
+    assert list(model.document_topics(counts, names=range(5, 35), **times).index) == list(
+        range(5, 35)
+    )
     with pytest.raises(ValueError, match="names must be 30, one for each document; got 2"):
         model.document_topics(counts, names=["a", "b"], **times)
 

@@ -35,7 +35,13 @@ def summarise(everything):
     parameters, (psi,), counts = everything
     topics = WORDS.describe(parameters)["topics"]
     return first_and_second(
-        [parameters.mean, topics[1, [0, 3]], topics[0, [0, 2]], topics[2, :1], counts[5, :3] / TOTALS[5]]
+        [
+            parameters.mean,
+            topics[1, [0, 3]],
+            topics[0, [0, 2]],
+            topics[2, :1],
+            counts[5, :3] / TOTALS[5],
+        ]
     )
 
 
@@ -125,7 +131,9 @@ def test_seeds_say_which_topic_is_which(inference, seed):
 
 @needs_jit
 def test_dynamic_topics_have_seeds():
-    face = DynamicTopicModel(3, seed_words={2: ["a"]}, inference=Gibbs(6, 20, n_chains=1), random_state=0)
+    face = DynamicTopicModel(
+        3, seed_words={2: ["a"]}, inference=Gibbs(6, 20, n_chains=1), random_state=0
+    )
     model = face.fit(corpus(), times=np.repeat([0, 1], 40))
     assert set(model.topics(4).loc[2, 1:]) == set("abcd")
     with pytest.raises(ValueError, match="seed_words need a Dirichlet prior"):

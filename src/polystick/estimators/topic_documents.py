@@ -36,7 +36,10 @@ def speaking(shares, counts, n):
     firsts = np.sort(np.unique(content_ids(counts), return_index=True)[1])
     able = firsts[lengths[firsts] > 0]
     short = lengths[able] < _SHORT * np.median(lengths[able]) if len(able) else able
-    return [able[np.lexsort((-lengths[able], -shares[able, t], short))][:n] for t in range(shares.shape[1])]
+    return [
+        able[np.lexsort((-lengths[able], -shares[able, t], short))][:n]
+        for t in range(shares.shape[1])
+    ]
 
 
 def speaking_table(found, shares, counts, index, topics, texts):

@@ -21,7 +21,9 @@ def checked_labels(labels, known, n_topics):
     doubled = pd.Index(list(found.values()))
     if doubled.has_duplicates:
         twice = doubled[doubled.duplicated()][0]
-        raise ValueError(f"labels must differ; got {twice[:40]!r} for two topics; add a word to one")
+        raise ValueError(
+            f"labels must differ; got {twice[:40]!r} for two topics; add a word to one"
+        )
     return found
 
 

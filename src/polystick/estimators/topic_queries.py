@@ -24,7 +24,9 @@ def asked_words(query, names, analyze=None):
     found = {word: places.get(word, lower.get(str(word).lower())) for word in asked}
     unknown = [str(word) for word in found if found[word] is None]
     known = list(dict.fromkeys(column for column in found.values() if column is not None))
-    said = ", ".join(repr(word[:40]) for word in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+    said = ", ".join(repr(word[:40]) for word in unknown[:5]) + (
+        ", ..." if len(unknown) > 5 else ""
+    )
     if not known:
         raise ValueError(
             f"query must have words of the vocabulary; got {said or 'none'}; `words_` lists those that "

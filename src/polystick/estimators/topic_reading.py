@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators import topic_documents
+from polystick.estimators.merged_topics import merge
 from polystick.estimators.row_names import row_labels
 from polystick.estimators.tables import index_of
 from polystick.estimators.topic_labels import checked_labels, feature_names, topic_index
@@ -86,6 +87,21 @@ class TopicReading:
         lines = {title: [", ".join(map(str, row)) for row in rows] for title, rows in found.items()}
         table = pd.DataFrame({"share": share, **lines}, index=self._topic_index)
         return table.sort_values("share", ascending=False)
+
+    def merged(self, groups):
+        """Return a view in which each of these groups of topics is one topic; the model stays as it is.
+
+        Parameters
+        ----------
+        groups : sequence of sequences of topics, numbers or labels
+            Such as ``[[1, 4], ["war", "army"]]``; others stay alone.
+
+        Returns
+        -------
+        MergedTopics
+        """
+        check_is_fitted(self)
+        return merge(self, groups)
 
     def topics_for(self, query, *, words=None):
         """Return which topics a few words speak of: a table of probabilities, the likeliest topic first.

@@ -149,7 +149,9 @@ def settled(words, word_topics):
     seeded = getattr(words, "seeded", None)
     if seeded is None:
         return largest_first(words, sizes)
-    shares = np.log(word_topics + words.concentration) - np.log(sizes + words.n_words * words.concentration)
+    shares = np.log(word_topics + words.concentration) - np.log(
+        sizes + words.n_words * words.concentration
+    )
     gain = words.weights.T[seeded] @ shares  # (seeded, T)
     rows, taken = linear_sum_assignment(gain, maximize=True)
     order, left = np.empty(len(sizes), dtype=np.int64), np.setdiff1d(np.arange(len(sizes)), taken)
