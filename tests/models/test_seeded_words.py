@@ -32,7 +32,7 @@ def sweep(model, everything, i, rng):
 
 
 def summarise(everything):
-    parameters, (psi,), counts = everything
+    parameters, _, counts = everything
     topics = WORDS.describe(parameters)["topics"]
     return first_and_second(
         [

@@ -43,7 +43,7 @@ def speaking(shares, counts, n):
 
 
 def speaking_table(found, shares, counts, index, topics, texts):
-    """Return a table of the documents found for each topic: (topic, rank) -> document, share, tokens, text."""
+    """Return a table of documents found for topics: (topic, rank) -> document, share, tokens, text."""
     topic = np.repeat(np.arange(len(found)), [len(one) for one in found])
     rank = np.concatenate([np.arange(1, len(one) + 1) for one in found])
     row = np.concatenate(found).astype(int)

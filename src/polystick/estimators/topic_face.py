@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
@@ -34,7 +34,7 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
-class TopicEstimator(TopicReading, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
@@ -357,7 +357,7 @@ class TopicEstimator(TopicReading, ClassNamePrefixFeaturesOutMixin, TransformerM
             Where the data had none, such as ``vectorizer.get_feature_names_out()``.
         by : "probability", "relevance" or "frex"
             The likeliest words; or those that are likely here, less what they are anywhere (Sievert and
-            Shirley 2014); or those that are both frequent here and seldom elsewhere (Bischof and Airoldi 2012).
+            Shirley 2014); or those that are frequent here and seldom elsewhere (Bischof and Airoldi 2012).
         weight : float from 0 to 1, or None
             Of probability in relevance, None is 0.6; of being exclusive in FREX, None is 0.5.
         """

@@ -9,7 +9,7 @@ __all__ = ["checked_labels", "feature_names", "number_of", "topic_index"]
 
 
 def checked_labels(labels, known, n_topics):
-    """Return number -> label: those that were known, changed by a mapping, or by a sequence for all topics."""
+    """Return number -> label: those known, changed by a mapping, or by a sequence for all topics."""
     if isinstance(labels, Mapping):
         asked = {number_of(topic, known, n_topics): label for topic, label in labels.items()}
         if len(asked) < len(labels):

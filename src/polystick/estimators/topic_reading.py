@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators import topic_documents
@@ -17,7 +18,7 @@ from polystick.estimators.word_measures import top_words
 from polystick.validation import check_integer
 
 
-class TopicReading:
+class TopicReading(ClassNamePrefixFeaturesOutMixin):
     """Tables of a fitted topic model that has topics_, posterior_, words_ and transform."""
 
     # labels
@@ -121,7 +122,8 @@ class TopicReading:
         check_is_fitted(self)
         names = self._word_names(words)
         vectorizer = getattr(self, "vectorizer_", None)
-        analyze = vectorizer.build_analyzer() if hasattr(vectorizer, "build_analyzer") else None
+        build = getattr(vectorizer, "build_analyzer", None)
+        analyze = None if build is None else build()
         asked = asked_words(query, names, analyze)
         given = self._average_topics, self._share.mean(axis=0), asked, names
         return query_table(*given, self._topic_index)
