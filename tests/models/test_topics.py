@@ -16,10 +16,9 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
-from polystick.models.topics import Rows
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords, Pairs
-from polystick.models.topics import TopicModel
+from polystick.models.topics import Rows, TopicModel
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import (
     JIT,

@@ -29,10 +29,10 @@ from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models.topics import Rows
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks, Sums
 from polystick.models.topic_words import DirichletWords
+from polystick.models.topics import Rows
 from polystick.models.walking_shares import WalkingShares, draw_cov
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import JIT, PRIOR, needs_jit

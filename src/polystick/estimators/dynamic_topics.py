@@ -44,6 +44,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
+    seed_words, seed_weight
+        As in `CorrelatedTopicModel`; without `evolving` and `word_tree` only.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
@@ -77,13 +79,16 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, vectorizer=None, inference=None, random_state=None, n_jobs=None,
-                 progress=None, checkpoint=None):  # fmt: skip
+                 word_tree=None, seed_words=None, seed_weight=1.0, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
         self.evolving = evolving
         self.word_tree = word_tree
+        self.seed_words = seed_words
+        self.seed_weight = seed_weight
         self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
@@ -123,30 +128,29 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
                 self.model_.shares.shares_by_slice(levels, cov, self.model_.link)
                 for levels, cov in draws
             ]
-        columns = pd.RangeIndex(self.n_topics, name="topic")
+        columns = self._topic_index
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
         )
 
-    def topics(self, n_words=10, *, words=None, time=None):
-        """Return a table of the topics; where they evolve, those of one slice, or on average over time.
+    def topics(self, n_words=10, *, words=None, time=None, by="probability", weight=None):
+        """Return a table of the topics, on average over time or in one slice.
 
         Parameters
         ----------
-        n_words, words
+        n_words, words, by, weight
             As in `CorrelatedTopicModel`.
         time : time stamp, optional
+            The share is then that which `shares_over_time` expects in this slice, and words are those of the
+            slice where topics evolve.
         """
         check_is_fitted(self)
-        topics = self.topics_
-        if time is not None and topics.ndim == 2:
-            raise ValueError(
-                "topics do not change with time; fit with evolving=True, or give no time"
-            )
-        if topics.ndim == 3:
-            chosen = slice(None) if time is None else self.slices_.number([time])
-            topics = topics[:, chosen].mean(axis=1)
-        return self._topic_table(topics, n_words, words)
+        topics, share = self._average_topics, self._share.mean(axis=0)
+        if time is not None:
+            (place,) = self.slices_.number([time])
+            topics = topics if self.topics_.ndim == 2 else self.topics_[:, place]
+            share = self.shares_over_time().mean.to_numpy()[place]
+        return self._topic_table(topics, share, n_words, words, by, weight)
 
     def _make_model(self, counts):
         decomposition = decompose("balanced", n_categories=self.n_topics)
@@ -161,7 +165,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if not self.evolving and self.word_tree is None:
-            return DirichletWords(counts.shape[1], concentration)
+            return self._seeded(DirichletWords(counts.shape[1], concentration), counts)
+        self._refuse_seeds()
         spec = "similar" if self.word_tree is None else self.word_tree
         tree = tree_of_words(spec, counts, getattr(self, "feature_names_in_", None))
         if not self.evolving:

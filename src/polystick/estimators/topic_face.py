@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
@@ -14,7 +14,8 @@ from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.texts import counted, counted_first
-from polystick.estimators.topic_tables import check_words, size_table, topic_table
+from polystick.estimators.topic_reading import TopicReading
+from polystick.estimators.topic_tables import size_table, topic_table
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
 from polystick.inference.stochastic import Stream
@@ -31,7 +32,7 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
@@ -85,6 +86,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         check_integer("n_topics", self.n_topics, at_least=2)
         check_positive("topic_concentration", self.topic_concentration)
         counts = counted_first(self, X, whole=inference.needs_whole_counts)
+        self._labels = {}
         if counts.sum() < self.n_topics:
             raise ValueError(
                 f"n_topics must not exceed the number of tokens; got {self.n_topics} topics for "
@@ -350,22 +352,27 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
     # what was learned
 
-    def topics(self, n_words=10, *, words=None):
-        """Return a table of the topics, largest first: share of the tokens, and the likeliest words.
+    def topics(self, n_words=10, *, words=None, by="probability", weight=None):
+        """Return a table of the topics, largest first: share of the tokens, and their words.
 
         Parameters
         ----------
         n_words : int
         words : sequence of V names, optional
             Where the data had none, such as ``vectorizer.get_feature_names_out()``.
+        by : "probability", "relevance" or "frex"
+            The likeliest words; or those that are likely here, less what they are anywhere (Sievert and
+            Shirley 2014); or those that are frequent here and seldom elsewhere (Bischof and Airoldi 2012).
+        weight : float from 0 to 1, or None
+            Of probability in relevance, None is 0.6; of being exclusive in FREX, None is 0.5.
         """
         check_is_fitted(self)
-        return self._topic_table(self.topics_, n_words, words)
+        share = self._share.mean(axis=0)
+        return self._topic_table(self.topics_, share, n_words, words, by, weight)
 
-    def _topic_table(self, topics, n_words, words):
-        check_integer("n_words", n_words, at_least=1)
-        names = self.words_ if words is None else check_words(words, self.n_features_in_)
-        return topic_table(topics, self._share.mean(axis=0), names, n_words)
+    def _topic_table(self, topics, share, n_words, words, by, weight):
+        best = self._top_words(topics, share, n_words, words, by, weight)
+        return topic_table(best, share, self._topic_index)
 
     def topic_sizes(self, *, level=0.9):
         """Return the share of each topic in the tokens, with a central interval, largest first.
@@ -375,7 +382,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         """
         check_is_fitted(self)
         check_level(level)
-        return size_table(self._share, level)
+        return size_table(self._share, level, self._topic_index)
 
     def _coords(self):
         return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}

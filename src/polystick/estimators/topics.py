@@ -50,6 +50,13 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         the words, so that words below a common node rise and fall together from topic to topic: "similar"
         (words that share documents are close), "balanced", "huffman" or a tree of your own. Gibbs only;
         `topic_concentration` then serves the warm start.
+    seed_words : mapping or None
+        Words that topics should have: numbers of topics, or labels for them, -> lists of words (names of
+        columns, or their numbers). Their Dirichlet prior then has more weight on these words in that topic.
+        Without a `word_tree` only.
+    seed_weight : float
+        What a seed weighs, in the tokens of its word in the corpus: 1 is as if each token had been seen
+        again, in that topic.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
         how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
@@ -106,12 +113,15 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     _schedules = (Gibbs, MeanField, StochasticVI)
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, prior=None, vectorizer=None, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition
         self.word_tree = word_tree
+        self.seed_words = seed_words
+        self.seed_weight = seed_weight
         self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference
@@ -153,7 +163,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         check_integer("corpus_size", corpus_size, at_least=1)
         fit = self._begin(resume=False)
         counts = self._start(X, fit.inference)
-        model, self.inference_ = self._make_model(counts), fit.inference
+        whole = counts * (corpus_size / counts.shape[0])  # seeds weigh against the whole stream
+        model, self.inference_ = self._make_model(whole), fit.inference
         shards = model.shards(counts, fit.inference.rows_per_block)
         stream = fit.inference.start(model, shards, seed=fit.seed, corpus_size=corpus_size)
         stream.absorb(shards, execution_for(self.n_jobs))
@@ -178,7 +189,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if self.word_tree is None:
-            return DirichletWords(counts.shape[1], concentration)
+            return self._seeded(DirichletWords(counts.shape[1], concentration), counts)
+        self._refuse_seeds()
         if not (self.inference is None or isinstance(self.inference, Gibbs)):
             raise TypeError(
                 f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"

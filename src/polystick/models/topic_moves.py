@@ -9,7 +9,10 @@ import numpy as np
 
 from polystick.kernels import stick_moves
 
-STEPS = (0.02, 0.6)  # least and greatest scale of what is proposed; each stick and sweep has its own
+STEPS = (
+    0.02,
+    0.6,
+)  # least and greatest scale of what is proposed; each stick and sweep has its own
 
 
 def proposed(n_sticks, key):

@@ -41,10 +41,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polystick.alignment import align
 from polystick.augmentation import Potential
 from polystick.models import documents, topic_moves, watched
 from polystick.models.normal_points import standard_normal_points
+from polystick.models.seeded_words import largest_first, matched, settled
 from polystick.models.topic_words import Pairs, draw_topics
 from polystick.models.warm_start import collapsed_start
 
@@ -167,7 +167,7 @@ class TopicModel:
     def warm_start(self, shards, key):
         given = self.n_topics, self.words.n_words, self.words.concentration
         start = collapsed_start(shards, *given, key)
-        order = np.argsort(-start.word_topics.sum(axis=0), kind="stable")
+        order = settled(self.words, start.word_topics)
         return start._replace(
             word_topics=start.word_topics[:, order],
             alpha=start.alpha[order],
@@ -248,7 +248,7 @@ class TopicModel:
             counts = statistics.words.table(*parameters.topics.shape)[:, : self.n_topics]
             drawn = self.parameters(law, self.words.mean(counts), statistics.words.tokens)
         if self.link.has_order and key.sweep in [int(share * n_burn) for share in REORDERED]:
-            drawn = self.rename(drawn, np.argsort(-drawn.share, kind="stable"), key)
+            drawn = self.rename(drawn, largest_first(self.words, drawn.share), key)
         return drawn
 
     def rename(self, parameters, order, key):
@@ -265,7 +265,7 @@ class TopicModel:
     def agree(self, chains, key):
         """Give chains the labels of the first, by how alike their topics are."""
         topics = [self.words.describe(p)["topics"].reshape(self.n_topics, -1) for p in chains]
-        orders, _ = align(topics)
+        orders = matched(self.words, topics)
         return [chains[0], *(self.rename(p, o, key) for p, o in zip(chains[1:], orders[1:]))]
 
     def log_likelihood(self, statistics):

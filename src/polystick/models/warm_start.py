@@ -85,7 +85,12 @@ class _Run:
     """A collapsed sampler on its way."""
 
     def __init__(self, tokens, n_topics, n_words, concentration, key, n_sweeps):
-        self.tokens, self.n_topics, self.concentration, self.key = tokens, n_topics, concentration, key
+        self.tokens, self.n_topics, self.concentration, self.key = (
+            tokens,
+            n_topics,
+            concentration,
+            key,
+        )
         self.alpha, self.value, self.sweep = initial_alpha(n_topics), -np.inf, 0
         self.revived = [int(part * n_sweeps) for part in REVIVED]
         self.state = assigned(tokens, random_assignments(tokens, n_topics, key), n_topics, n_words)
