@@ -207,7 +207,7 @@ def check_inference(inference: Any) -> Any:
 
 
 def check_prior(prior, n_sticks, per="split"):
-    """Raise unless the prior is a normal-inverse-Wishart law, or one with learned scales, of the right size."""
+    """Raise unless the prior is a normal-inverse-Wishart law, or one of learned scales, of the right size."""
     centre = getattr(prior, "mean" if hasattr(type(prior), "expected_cov") else "centre", None)
     if centre is None:
         raise TypeError(f"prior must be a NormalInverseWishart or None; got {prior!r}")

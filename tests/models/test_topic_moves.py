@@ -125,7 +125,7 @@ def test_gains_are_those_of_the_log_likelihood(rng):
 def test_blocks_of_documents_leave_the_decision(rng):
     """Documents in one block or in three get the same moves, but for the rounding of sums."""
     model = model_of(LIGHT)
-    parameters, rows, counts = model.simulate(TOTALS, rng)
+    parameters, rows, _ = model.simulate(TOTALS, rng)
     parts = [type(rows)(*(value[i : i + 2] for value in rows)) for i in (0, 2, 4)]
     for sweep in (3, 4):
         one, (whole,) = model.move_together(parameters, None, [rows], Key(1, sweep))

@@ -41,10 +41,10 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     topic_concentration : float
         Dirichlet prior of each topic's words: the smaller, the fewer words a topic has.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="balanced"
-        How topics become binary splits. "balanced" halves them again and again, largest topics first: logits of
-        its splits are nearly symmetric where documents have few topics, as a Gaussian law wants them. With
-        "given", the paper's, sticks are broken off in the order of the topics, and while burning in topics are
-        renamed so that the largest comes first.
+        How topics become binary splits. "balanced" halves them again and again: where documents have few
+        topics, logits of its splits are nearly symmetric, as a Gaussian law wants them. With "given", the
+        paper's, sticks are broken off in the order of the topics, and while burning in topics are renamed so
+        that the largest comes first.
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         None: topics have a Dirichlet prior over words. Else they have a Gaussian prior on a binary tree of
         the words, so that words below a common node rise and fall together from topic to topic: "similar"

@@ -1,8 +1,8 @@
 """Scales and levels of psi that move with their law, all documents at once.
 
 A sweep draws psi given the law and the law given psi: a variance that many documents leave open then moves by
-small steps. Here a stick of all documents is stretched or shifted together with its part of the law, given the
-topics of tokens (generalised Gibbs, Liu and Sabatti 2000). A sweep does one of the two, of all sticks.
+small steps. Here a stick of all documents is stretched or shifted together with its part of the law, given
+the topics of tokens (generalised Gibbs, Liu and Sabatti 2000). A sweep does one of the two, of all sticks.
 """
 
 import numpy as np
