@@ -1,9 +1,10 @@
 """Metropolis moves of one stick of all rows together with its part of a law that learns its scales.
 
 A *stretch* multiplies psi_ij - mean_j, row and column j of cov, and the square root of the scale that cov_jj
-is drawn from, by s: the density of rows and cov stays as it is, as in `stick_scale`. A *shift* adds c to psi_ij
-and mean_j. What is left is the likelihood of the counts, whose gain blocks of rows add up, and the laws of
-the scale and of the mean. `stick_scale` draws the same stretch by a slice, which needs all rows at hand.
+is drawn from, by s: the density of rows and cov stays as it is, as in `stick_scale`. A *shift* adds c to
+psi_ij and mean_j. What is left is the likelihood of the counts, whose gain blocks of rows add up, and the
+laws of the scale and of the mean. `stick_scale` draws the same stretch by a slice, for which all rows are
+at hand.
 
 successes, trials : (n, k)
 psi, mean         : (n, k), (k,)
