@@ -38,7 +38,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
     _posterior: Posterior | None  # None: that of a stream, drawn when asked for
     stream_: Stream | None
-    _default = Gibbs(200, 200, n_chains=3, max_bytes=2**28, min_ess=400, max_draws=500)
+    _default = Gibbs(200, 200, n_chains=3, max_bytes=2**28, min_ess=400, max_draws=600)
 
     def _make_model(self, counts):
         raise NotImplementedError
