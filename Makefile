@@ -47,6 +47,7 @@ bench: .venv/.particles
 	$(BIN)/python benchmarks/row_scores.py
 
 bench-scores: .venv/.bench
+	$(BIN)/python benchmarks/topic_accuracy.py
 	$(BIN)/python benchmarks/topic_scores.py
 	$(BIN)/python benchmarks/topic_scale.py
 

@@ -1,6 +1,7 @@
-"""Corpora for the topic benchmarks: AP from the shared data, and a synthetic one of any size."""
+"""Corpora for the topic benchmarks: AP and 20 Newsgroups from the shared data, and a synthetic one."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,20 +27,68 @@ class Split(NamedTuple):
 
 def load_ap():
     """Return counts (2246, 10473) as a CSR array, and the words."""
-    folder = os.environ.get(VARIABLE)
-    if not folder or not (Path(folder) / FILE).is_file():
-        raise MissingDataError(f"the topic benchmarks need {FILE} in the folder {VARIABLE} names")
-    with np.load(Path(folder) / FILE) as stored:
-        parts = (stored["data"].astype(np.int64), stored["indices"], stored["indptr"])
-        counts = scipy.sparse.csr_array(parts, shape=tuple(stored["shape"]))
-        return counts, stored["vocab"].tolist()
+    counts, stored = _load(FILE)
+    return counts, stored["vocab"].tolist()
 
 
 def split_ap(seed):
     """Hold out N_TEST random documents; words that only they have are left out."""
-    counts, vocabulary = load_ap()
+    return _split(*load_ap(), N_TEST, seed)
+
+
+def split(name, seed):
+    """Hold out documents of one of CORPORA."""
+    corpus = CORPORA[name]
+    counts, words = corpus.load()
+    return _split(counts, words, corpus.n_test, seed)
+
+
+def _ap_thousand():
+    counts, _ = _load("ap_bow_v10000.npz")
+    return counts[:, :1000], [f"w{i}" for i in range(1000)]
+
+
+def _newsgroups():
+    counts, stored = _load("20news_bow_v10000.npz")
+    counts = counts[np.flatnonzero(stored["is_train"])][:, :1000]
+    return counts[np.flatnonzero(counts.sum(axis=1) >= 5)], [f"w{i}" for i in range(1000)]
+
+
+class Corpus(NamedTuple):
+    """A corpus to complete documents of, and what correlated topics are to gain on LDA."""
+
+    title: str
+    load: Callable
+    n_topics: int
+    concentration: float
+    n_test: int
+    gains: tuple
+
+
+CORPORA = {
+    "ap": Corpus("AP, all terms, T = 50", load_ap, 50, 0.05, 300, (0.03, 0.02, 0.0, -0.005)),
+    "ap1000": Corpus(
+        "AP, 1000 terms, T = 100", _ap_thousand, 100, 0.05, 300, (0.045, 0.045, 0.02, 0.01)
+    ),
+    "newsgroups": Corpus(
+        "20 Newsgroups, 1000 terms, T = 50", _newsgroups, 50, 0.1, 800, (0.01, 0.025, 0.02, 0.02)
+    ),
+}
+
+
+def _load(file):
+    folder = os.environ.get(VARIABLE)
+    if not folder or not (Path(folder) / file).is_file():
+        raise MissingDataError(f"the topic benchmarks need {file} in the folder {VARIABLE} names")
+    with np.load(Path(folder) / file) as stored:
+        stored = dict(stored)
+    parts = (stored["data"].astype(np.int64), stored["indices"], stored["indptr"])
+    return scipy.sparse.csr_array(parts, shape=tuple(stored["shape"])), stored
+
+
+def _split(counts, vocabulary, n_test, seed):
     order = np.random.default_rng(seed).permutation(counts.shape[0])
-    test, train = counts[np.sort(order[:N_TEST])], counts[np.sort(order[N_TEST:])]
+    test, train = counts[np.sort(order[:n_test])], counts[np.sort(order[n_test:])]
     seen = np.flatnonzero(train.sum(axis=0))
     return Split(train[:, seen], test[:, seen], [vocabulary[i] for i in seen])
 

@@ -16,9 +16,9 @@ CONCENTRATION = 0.05
 class Tomotopy:
     """A tomotopy model on one thread, with the CPU time that its training took."""
 
-    def __init__(self, kind, counts, vocabulary, n_topics, *, seed=42):
+    def __init__(self, kind, counts, vocabulary, n_topics, *, seed=42, eta=CONCENTRATION):
         """Make a model; kind is "lda", whose alpha is learned, or "ctm"."""
-        settings = {"k": n_topics, "eta": CONCENTRATION, "seed": seed}
+        settings = {"k": n_topics, "eta": eta, "seed": seed}
         if kind == "lda":
             self.model = tomotopy.LDAModel(alpha=0.1, **settings)
         else:

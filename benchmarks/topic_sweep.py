@@ -15,13 +15,13 @@ from timing import CPU, WALL, in_turns, record
 from topic_peers import CONCENTRATION, Tomotopy
 
 from polystick.baselines.lda import DirichletTopics
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.inference.execution import Serial, Threads
 from polystick.keys import Key
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
+from polystick.population import LearnedScale
 
 SIZES = (50, 100, 200)
 N_BURN, N_LDA = 30, 100
@@ -35,8 +35,8 @@ THREADS_TARGET = 1.8
 
 def correlated_topics(n_words, n_topics):
     """Return the model that the face makes by default."""
-    decomposition = decompose("given", n_categories=n_topics)
-    prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
+    decomposition = decompose("balanced", n_categories=n_topics)
+    prior = LearnedScale(decomposition.dirichlet_moments(1.0)[0], scale=1.0)
     words = DirichletWords(n_words, CONCENTRATION)
     return assemble(words, NormalShares(prior), Sticks(decomposition))
 
@@ -55,9 +55,18 @@ class Chain:
     def sweep(self, n_sweeps=1):
         for _ in range(n_sweeps):
             self.n_sweeps += 1
-            key, prior = Key(self.seed, self.n_sweeps), self.model.prepare(self.parameters)
+            key = Key(self.seed, self.n_sweeps)
+            if hasattr(self.model, "move_together"):
+                self._move_together(key)
+            prior = self.model.prepare(self.parameters)
             (statistics,) = self.held.step(self.model.draw_rows, [prior], [key])
             self.parameters = self._global_step(statistics, key)
+
+    def _move_together(self, key):
+        rows = self.held.states[0]
+        self.parameters, self.held.states[0] = self.model.move_together(
+            self.parameters, self.held.shards, rows, key, self.execution.map
+        )
 
     def _global_step(self, statistics, key):
         given = (self.parameters, statistics, key)
