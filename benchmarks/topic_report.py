@@ -101,7 +101,7 @@ def accuracy_section(corpus, found):
         "",
         f"Defaults of `CorrelatedTopicModel` and `LDA` (alpha learned), {len(seeds)} splits of "
         f"{corpus.n_test} documents, nats per token. Others: what ours is better by, with shares of topics "
-        "found as ours are, and by their own inference. Intervals of 95 % by a paired bootstrap of documents.",
+        "found as ours are, and by their own inference. Intervals: 95 %, paired bootstrap of documents.",
         "",
         "| seen | ours | our LDA | gain | interval | to reach | "
         + " | ".join(f"{PEERS[peer]}: our fold-in | its own" for peer in PEERS if peer in found)
