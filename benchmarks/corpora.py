@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 VARIABLE, FILE = "POLYSTICK_DATA", "ap_counts.npz"
+CSR = ("data", "indices", "indptr", "shape")
 N_TEST = 112
 BLOCK = 2000  # synthetic documents that are made at once
 
@@ -27,7 +28,7 @@ class Split(NamedTuple):
 
 def load_ap():
     """Return counts (2246, 10473) as a CSR array, and the words."""
-    counts, stored = _load(FILE)
+    counts, stored = _load(FILE, "vocab")
     return counts, stored["vocab"].tolist()
 
 
@@ -49,7 +50,7 @@ def _ap_thousand():
 
 
 def _newsgroups():
-    counts, stored = _load("20news_bow_v10000.npz")
+    counts, stored = _load("20news_bow_v10000.npz", "is_train")
     counts = counts[np.flatnonzero(stored["is_train"])][:, :1000]
     return counts[np.flatnonzero(counts.sum(axis=1) >= 5)], [f"w{i}" for i in range(1000)]
 
@@ -76,12 +77,12 @@ CORPORA = {
 }
 
 
-def _load(file):
+def _load(file, *names):
     folder = os.environ.get(VARIABLE)
     if not folder or not (Path(folder) / file).is_file():
         raise MissingDataError(f"the topic benchmarks need {file} in the folder {VARIABLE} names")
     with np.load(Path(folder) / file) as stored:
-        stored = dict(stored)
+        stored = {name: stored[name] for name in (*CSR, *names)}
     parts = (stored["data"].astype(np.int64), stored["indices"], stored["indptr"])
     return scipy.sparse.csr_array(parts, shape=tuple(stored["shape"])), stored
 
