@@ -14,6 +14,12 @@ from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
+from polystick.estimators.topic_agreement import (
+    agreement_of,
+    agreement_table,
+    pooled_sizes,
+    with_chains,
+)
 from polystick.estimators.topic_tables import check_words, size_table, topic_table
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
@@ -361,17 +367,43 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     def _topic_table(self, topics, n_words, words):
         check_integer("n_words", n_words, at_least=1)
         names = self.words_ if words is None else check_words(words, self.n_features_in_)
-        return topic_table(topics, self._share.mean(axis=0), names, n_words)
+        table = topic_table(topics, self._share.mean(axis=0), names, n_words)
+        return with_chains(table, self.agreement_, 1)
 
     def topic_sizes(self, *, level=0.9):
         """Return the share of each topic in the tokens, with a central interval, largest first.
 
-        The interval is that of the likeliest chain and too narrow: sizes move slowly, hundreds of draws are
-        worth a few, and convergence is not judged by them. Compare ``posterior_["share"]`` between chains.
+        Share and interval are over the draws of all chains that have the topic; `chains` says how many. That
+        of a topic of one chain is too narrow: sizes move slowly, and hundreds of draws are worth a few.
         """
         check_is_fitted(self)
         check_level(level)
-        return size_table(self._share, level)
+        if self.agreement_ is None:
+            return size_table(self._share, level)
+        return pooled_sizes(self.posterior_, self.agreement_, level)
+
+    @property
+    def agreement_(self):
+        """The `Agreement` of the chains on the topics; None for one chain, mean field and streams."""
+        return agreement_of(self.posterior_)
+
+    def topic_agreement(self):
+        """Return in how many chains each topic of the likeliest chain is, largest first.
+
+        Returns
+        -------
+        DataFrame
+            `share`, the average over the chains that have the topic, with the `lowest` and the `highest` of
+            them; `chains`, how many have it; `lacking`, the numbers of those that do not; and `similarity`,
+            1 for equal topics, to its worst match. From 0.8 on a match is taken for the same topic.
+        """
+        check_is_fitted(self)
+        if self.agreement_ is None:
+            raise ValueError(
+                "topic_agreement compares chains, so there must be two at least; got a fit without: "
+                "fit with inference=Gibbs(n_chains=3)"
+            )
+        return agreement_table(self.posterior_, self.agreement_)
 
     def _coords(self):
         return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
