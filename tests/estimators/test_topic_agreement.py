@@ -9,7 +9,9 @@ from polystick.baselines import LDA
 from polystick.inference.posterior import Posterior
 from polystick.models.topic_agreement import compare, sentence
 
-pytestmark = pytest.mark.filterwarnings(f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings(
+    f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
+)
 TOPICS = np.kron(np.eye(5), np.ones(4)) / 4  # the fifth is for one chain only
 SHARES = np.array([[0.5, 0.2, 0.2, 0.1], [0.2, 0.6, 0.1, 0.1], [0.3, 0.3, 0.3, 0.1]])
 ORDERS = np.array([[0, 1, 2, 4], [1, 0, 2, 3], [0, 1, 2, 4]])  # true topics of each chain
@@ -45,7 +47,9 @@ def test_tables_tell_shares_of_the_chains_that_have_a_topic():
     model = fitted()
     table = model.topic_agreement()
     assert list(table.loc[[0, 1, 2, 3], "lacking"]) == [(), (), (), (0, 2)]
-    np.testing.assert_allclose(table.loc[0, ["share", "lowest", "highest"]].astype(float), [0.7 / 3, 0.2, 0.3], rtol=0.2)
+    np.testing.assert_allclose(
+        table.loc[0, ["share", "lowest", "highest"]].astype(float), [0.7 / 3, 0.2, 0.3], rtol=0.2
+    )
     sizes = model.topic_sizes(level=0.98)
     np.testing.assert_allclose(sizes.loc[0, ["lower", "upper"]], [0.2, 0.3])
     np.testing.assert_allclose(sizes.loc[1, ["lower", "upper"]], [0.3, 0.6])
