@@ -1,5 +1,7 @@
 """Chains say which topics they share."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -73,3 +75,22 @@ def test_lda_compares_its_chains_too():
     counts = np.random.default_rng(0).poisson(1.0, (12, 20))
     model = LDA(3, inference=Gibbs(4, 4, n_chains=2), random_state=0).fit(counts)
     assert set(model.topic_agreement()["chains"]) <= {1, 2}
+
+
+def test_chains_are_compared_once_and_again_after_another_fit_or_a_pickle():
+    model = fitted()
+    first = model.agreement_
+    assert model.agreement_ is first
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(fitted())).agreement_.order, first.order
+    )
+    counts = np.random.default_rng(1).poisson(1.0, (12, 20))
+    assert model.fit(counts).agreement_ is not first
+
+
+def test_sizes_tell_the_spread_between_chains_under_labels():
+    model = fitted().set_labels({0: "war"})
+    sizes = model.topic_sizes()
+    np.testing.assert_allclose(sizes.loc["war", "between_chains"], np.std([0.2, 0.2, 0.3], ddof=1))
+    assert np.isnan(sizes.loc[3, "between_chains"])
+    assert sizes.loc["war", "chains"] == model.topics(2).loc["war", "chains"] == 3
