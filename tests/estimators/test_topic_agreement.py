@@ -94,3 +94,11 @@ def test_sizes_tell_the_spread_between_chains_under_labels():
     np.testing.assert_allclose(sizes.loc["war", "between_chains"], np.std([0.2, 0.2, 0.3], ddof=1))
     assert np.isnan(sizes.loc[3, "between_chains"])
     assert sizes.loc["war", "chains"] == model.topics(2).loc["war", "chains"] == 3
+
+
+def test_documents_without_words_have_no_score_and_change_none():
+    counts = np.random.default_rng(0).poisson(1.0, (12, 20))
+    model = LDA(3, inference=Gibbs(4, 4, n_chains=2), random_state=0).fit(counts)
+    assert np.isnan(model.score(0 * counts))
+    assert np.isnan(model.perplexity(0 * counts, method="held_out"))
+    assert model.score(np.vstack([counts, 0 * counts])) == pytest.approx(model.score(counts))
