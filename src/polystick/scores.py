@@ -60,9 +60,12 @@ def resampled(weights, draws, n_draws):
 
 
 def per_count(log_likelihoods: np.ndarray, counts: Any) -> float:
-    """Return the log likelihood per count, in nats, of rows with these log likelihoods (n,)."""
+    """Return the log likelihood per count, in nats, of rows with these log likelihoods (n,).
+
+    NaN where there are no counts: 0 would be the best score that there is.
+    """
     total = counts.sum()
-    return float(np.sum(log_likelihoods) / total) if total else 0.0
+    return float(np.sum(log_likelihoods) / total) if total else float("nan")
 
 
 def expected_log_score(probabilities, counts):
@@ -71,7 +74,7 @@ def expected_log_score(probabilities, counts):
     Parameters
     ----------
     probabilities : (n, K) expected probabilities, the same for every model
-    counts : (n, K), sparse or dense; 0 where there are none at all
+    counts : (n, K), sparse or dense; NaN where there are none at all
     """
     probabilities, counts = np.asarray(probabilities, float), _canonical(counts)
     if probabilities.shape != counts.shape:

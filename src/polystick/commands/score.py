@@ -56,13 +56,16 @@ def _report(value, kind, data, method, as_json):
         "model": kind,
         "rows": data.n_rows,
         "counts": data.n_counts,
-        "log_likelihood_per_count": value,
-        "perplexity": float(np.exp(-value)),
+        "log_likelihood_per_count": None if np.isnan(value) else value,
+        "perplexity": None if np.isnan(value) else float(np.exp(-value)),
     }
     if method is not None:
         found["method"] = method
     if as_json:
         click.echo(json.dumps(found))
+        return
+    if found["perplexity"] is None:
+        click.echo(f"{data.n_rows} rows have no counts that could be scored")
         return
     half = (
         "; half of each document's are shown, the others scored" if method == "completion" else ""

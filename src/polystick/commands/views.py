@@ -21,7 +21,7 @@ FEWEST = 5  # categories of which `category_association` can tell
 def topic_table(estimator, names, n_words):
     """Return the topics, largest first: number, share and likeliest words."""
     table = estimator.topics(n_words, words=names)
-    words = table[[column for column in table.columns if column != "share"]]
+    words = table[[column for column in table.columns if column not in ("share", "chains")]]
     return pd.DataFrame(
         {
             "topic": table.index,

@@ -14,6 +14,12 @@ from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.texts import counted, counted_first
+from polystick.estimators.topic_agreement import (
+    agreement_of,
+    agreement_table,
+    pooled_sizes,
+    with_chains,
+)
 from polystick.estimators.topic_reading import TopicReading
 from polystick.estimators.topic_tables import size_table, topic_table
 from polystick.inference.gibbs import Gibbs
@@ -27,6 +33,7 @@ from polystick.validation import (
     warn_user,
 )
 
+_UNKNOWN = "not yet compared"
 _STATES = 32  # posterior states that new documents meet
 _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
@@ -105,6 +112,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     @posterior_.setter
     def posterior_(self, posterior):
         self._posterior, self._topics = posterior, None
+        self._agreement = _UNKNOWN
 
     @property
     def topics_(self):
@@ -372,17 +380,46 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
 
     def _topic_table(self, topics, share, n_words, words, by, weight):
         best = self._top_words(topics, share, n_words, words, by, weight)
-        return topic_table(best, share, self._topic_index)
+        table = topic_table(best, share, self._topic_index)
+        return with_chains(table, self.agreement_, self._topic_index)
 
     def topic_sizes(self, *, level=0.9):
         """Return the share of each topic in the tokens, with a central interval, largest first.
 
-        The interval is that of the likeliest chain and too narrow: sizes move slowly, hundreds of draws are
-        worth a few, and convergence is not judged by them. Compare ``posterior_["share"]`` between chains.
+        Share and interval are over the draws of all chains that have the topic; `chains` says how many. That
+        of a topic of one chain is too narrow: sizes move slowly, and hundreds of draws are worth a few.
+        `between_chains` is the standard deviation of the chains' own averages, NaN for a topic of one chain.
         """
         check_is_fitted(self)
         check_level(level)
-        return size_table(self._share, level, self._topic_index)
+        if self.agreement_ is None:
+            return size_table(self._share, level, self._topic_index)
+        return pooled_sizes(self.posterior_, self.agreement_, level, self._topic_index)
+
+    @property
+    def agreement_(self):
+        """The `Agreement` of the chains on the topics; None for one chain, mean field and streams."""
+        if self._agreement == _UNKNOWN:  # by value: it may come from a pickle
+            self._agreement = agreement_of(self.posterior_)
+        return self._agreement
+
+    def topic_agreement(self):
+        """Return in how many chains each topic of the likeliest chain is, largest first.
+
+        Returns
+        -------
+        DataFrame
+            `share`, the average over the chains that have the topic, with the `lowest` and the `highest` of
+            them; `chains`, how many have it; `lacking`, the numbers of those that do not; and `similarity`,
+            1 for equal topics, to its worst match. From 0.8 on a match is taken for the same topic.
+        """
+        check_is_fitted(self)
+        if self.agreement_ is None:
+            raise ValueError(
+                "topic_agreement compares chains, so there must be two at least; got a fit without: "
+                "fit with inference=Gibbs(n_chains=3)"
+            )
+        return agreement_table(self.posterior_, self.agreement_, self._topic_index)
 
     def _coords(self):
         return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
