@@ -223,7 +223,7 @@ def test_words_unknown_to_the_fit_are_said(folder, run):
 
 def test_topics_are_shown(topics):
     text = call("show", topics, "--words", 2).stdout
-    assert "topics\ntopic  share  words" in text
+    assert "topics\ntopic  share  chains  words" in text
     assert "lowest correlations of log shares" in text
     assert "go together" not in text
     shown = json.loads(call("show", topics, "--json", "--words", 2).stdout)

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polystick import CorrelatedTopicModel, Gibbs, MeanField
 from polystick.baselines import LDA
 from polystick.inference.posterior import Posterior
-from polystick.models.topic_agreement import compare, sentence
+from polystick.models.topic_agreement import _shared, compare
 
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
@@ -42,7 +42,7 @@ def test_topics_are_matched_under_the_labels_of_the_likeliest_chain():
     assert found.best == 1
     np.testing.assert_array_equal(found.order[:, :3], [[1, 0, 2], [0, 1, 2], [1, 0, 2]])
     np.testing.assert_array_equal(found.n_chains, [3, 3, 3, 1])
-    assert sentence(found) == "3 of 4 topics are in all 3 chains; topic 3 is in one chain only"
+    assert _shared(found) == "3 of 4 topics are in all 3 chains; topic 3 is in one chain only"
 
 
 def test_tables_tell_shares_of_the_chains_that_have_a_topic():
@@ -69,6 +69,17 @@ def test_without_chains_there_is_nothing_to_compare(inference):
     assert "chains" not in model.topic_sizes().columns
     with pytest.raises(ValueError, match="inference=Gibbs"):
         model.topic_agreement()
+
+
+@pytest.mark.parametrize("face", [CorrelatedTopicModel, LDA])
+def test_a_fit_ends_with_a_sentence_on_its_chains(face):
+    counts = np.random.default_rng(0).poisson(1.0, (12, 20))
+    with pytest.warns(ConvergenceWarning, match="topics are in both chains.*R-hat of the log lik"):
+        model = face(3, inference=Gibbs(4, 6, n_chains=2), random_state=0).fit(counts)
+    said = model.summary().attrs["chains"]
+    n_shared = (model.topic_agreement()["chains"] == 2).sum()
+    assert said.startswith(f"{n_shared} of 3 topics are in both chains")
+    assert said in model.posterior_.verdict().line()
 
 
 def test_lda_compares_its_chains_too():

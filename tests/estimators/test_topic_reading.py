@@ -145,7 +145,9 @@ def test_bad_measures_are_refused(model):
 
 def test_a_summary_has_both_kinds_of_words(model):
     table, names = model.summary(2), [w.upper() for w in WORDS]
-    assert list(table.columns) == ["share", "likeliest", "frex"]
+    chains = ["chains"] if model.agreement_ is not None else []
+    assert list(table.columns) == ["share", *chains, "likeliest", "frex"]
+    assert ("topics are in both chains" in table.attrs["chains"]) == bool(chains)
     assert table["share"].is_monotonic_decreasing
     for column, by in (("likeliest", "probability"), ("frex", "frex")):
         words = model.topics(2, by=by).loc[table.index, 1:]

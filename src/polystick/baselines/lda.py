@@ -21,7 +21,7 @@ import numpy as np
 
 from polystick.alignment import align
 from polystick.kernels import gammas
-from polystick.models import documents, warm_start, watched
+from polystick.models import documents, topic_agreement, warm_start, watched
 from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
 
@@ -96,6 +96,10 @@ class DirichletTopics:
     has_labels: ClassVar = True
     rhat_limit: ClassVar = 1.05
     advice: ClassVar = watched.MODES
+
+    def tell_chains(self, draws):
+        """Say which topics all chains share."""
+        return topic_agreement.sentence(draws)
 
     def shards(self, counts, size=None, ids=None):
         """Return counts (n, V) as one block of `Tokens` to learn from, or as blocks to fold in."""

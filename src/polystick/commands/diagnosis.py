@@ -20,7 +20,8 @@ def diagnosis_of(posterior):
         for name in ("rhat", "ess", "lag")
         if not math.isnan((worst := getattr(verdict, name)).value)
     }
-    return {"converged": verdict.converged, **figures, "trouble": verdict.trouble()}
+    said = {"chains": verdict.told} if verdict.told else {}
+    return {"converged": verdict.converged, **figures, **said, "trouble": verdict.trouble()}
 
 
 def trouble_of(posterior):

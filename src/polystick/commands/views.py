@@ -19,13 +19,15 @@ FEWEST = 5  # categories of which `category_association` can tell
 
 
 def topic_table(estimator, names, n_words):
-    """Return the topics, largest first: number, share and likeliest words."""
+    """Return the topics, largest first: number, share, chains that have it and likeliest words."""
     table = estimator.topics(n_words, words=names)
     words = table[[column for column in table.columns if column not in ("share", "chains")]]
+    chains = {"chains": table["chains"].to_numpy()} if "chains" in table else {}
     return pd.DataFrame(
         {
             "topic": table.index,
             "share": table["share"].to_numpy(),
+            **chains,
             "words": words.to_numpy(dtype=object).tolist(),
         }
     )

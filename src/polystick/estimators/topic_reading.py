@@ -11,6 +11,7 @@ from polystick.estimators import topic_documents
 from polystick.estimators.merged_topics import merge
 from polystick.estimators.row_names import row_labels
 from polystick.estimators.tables import index_of
+from polystick.estimators.topic_agreement import with_chains
 from polystick.estimators.topic_labels import checked_labels, feature_names, topic_index
 from polystick.estimators.topic_queries import asked_words, query_table
 from polystick.estimators.topic_tables import check_words
@@ -74,6 +75,8 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
     def summary(self, n_words=7, *, words=None):
         """Return a table of the topics, largest first: share, likeliest words, and words by FREX.
 
+        `chains` is in how many chains a topic is, and ``attrs["chains"]`` says that in a sentence.
+
         Parameters
         ----------
         n_words : int
@@ -87,6 +90,8 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
         }
         lines = {title: [", ".join(map(str, row)) for row in rows] for title, rows in found.items()}
         table = pd.DataFrame({"share": share, **lines}, index=self._topic_index)
+        table = with_chains(table, self.agreement_, self._topic_index)
+        table.attrs["chains"] = self.posterior_.tree.attrs.get("told", "")
         return table.sort_values("share", ascending=False)
 
     def merged(self, groups):

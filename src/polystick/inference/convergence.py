@@ -17,6 +17,7 @@ from polystick.inference.diagnostics import (
     Rough,
     diagnose,
     flat,
+    rhat,
     screen,
     suspects_among,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "look_for_worst",
     "rows_agree",
     "verdict_on",
+    "with_rhat",
     "worst_of",
 ]
 
@@ -61,6 +63,7 @@ class Verdict(NamedTuple):
     n_chains: int
     n_draws: int  # of each chain
     advice: str
+    told: str = ""  # what the chains have found alike
 
     @property
     def converged(self) -> bool:
@@ -75,14 +78,17 @@ class Verdict(NamedTuple):
         lag = f"; {self._slowness()}" if self.lag.value >= _SLOW else ""
         return (
             f"worst R-hat {self.rhat.value:.3f} ({self.rhat.name}), smallest ESS {self.ess.value:.0f} "
-            f"({self.ess.name}), over {', '.join(self.names)}{lag}"
+            f"({self.ess.name}), over {', '.join(self.names)}{lag}{self._alike()}"
         )
 
     def trouble(self) -> str | None:
         """Return a sentence about what is wrong and what to do, or None."""
         if self.converged:
             return None
-        return f"the chains have not converged: {'; '.join(self._faults())}; {self._remedy()}"
+        return f"the chains have not converged: {'; '.join(self._faults())}{self._alike()}; {self._remedy()}"
+
+    def _alike(self) -> str:
+        return f"; {self.told}" if self.told else ""
 
     def _faults(self) -> Iterator[str]:
         if self.n_draws < FEWEST_DRAWS:
@@ -173,8 +179,15 @@ def verdict_on(tree: Any, min_ess: float = MIN_ESS) -> Verdict:
     n_chains, n_draws = variables["log_likelihood"].shape
     limit = tree.attrs.get("rhat_limit", RHAT_LIMIT)
     rhat = _larger(rhat, _worst_row(tree, n_chains, limit, min_ess))
-    advice = tree.attrs.get("advice", "")
-    return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, advice)
+    said = (str(tree.attrs.get(name, "")) for name in ("advice", "told"))
+    return Verdict(rhat, ess, _lag(tree), names, limit, min_ess, n_chains, n_draws, *said)
+
+
+def with_rhat(said: str, log_likelihood: Array) -> str:
+    """Add to a sentence about chains what R-hat of the log likelihood (chain, draw) is."""
+    if log_likelihood.shape[1] < FEWEST_DRAWS:
+        return said
+    return f"{said}; R-hat of the log likelihood is {rhat(log_likelihood[..., None])[0]:.2f}"
 
 
 def _larger(one: Worst, other: Worst) -> Worst:

@@ -20,6 +20,7 @@ from polystick.inference.convergence import (
     Worst,
     look_for_worst,
     rows_agree,
+    with_rhat,
     worst_of,
 )
 from polystick.inference.description import described
@@ -300,9 +301,9 @@ class _Run(Generic[S, P, L, R, T]):
             groups["watched"] = self.watching.described(groups["watched"])
         named = {**(coords or {}), **thinned_axes(self.recorder)}
         named |= self.watching.coords(named)
-        return Posterior.build(groups, self.model.dims, named, self._attrs())
+        return Posterior.build(groups, self.model.dims, named, self._attrs(draws))
 
-    def _attrs(self) -> dict[str, object]:
+    def _attrs(self, draws: Mapping[str, Array]) -> dict[str, object]:
         names = getattr(self.model, "identified", None)
         return {
             "inference": "gibbs",
@@ -312,8 +313,13 @@ class _Run(Generic[S, P, L, R, T]):
             "identified": "*" if names is None else " ".join(names),
             "rhat_limit": self.rhat_limit,
             "advice": getattr(self.model, "advice", ""),
+            "told": self._told(draws),
             "finished": int(self.finished()),
         }
+
+    def _told(self, draws: Mapping[str, Array]) -> str:
+        said = self.extras.tell_chains(draws) if hasattr(self.model, "tell_chains") else ""
+        return with_rhat(said, draws["log_likelihood"]) if said else ""
 
     @property
     def extras(self) -> Extras[S, P, R, T, Any]:

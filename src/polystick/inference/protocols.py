@@ -205,6 +205,9 @@ class Extras(Protocol[S_contra, P, R, T_contra, F_contra]):
         Running moments are then of the likeliest chain.
         """
 
+    def tell_chains(self, draws: Mapping[str, Array]) -> str:
+        """Say in a sentence what chains have found alike, from name -> draws (chain, draw, ...)."""
+
     def describe_parameters(self, parameters: P) -> Mapping[str, Array]:
         """Return what is recorded of the parameters, name -> array; by default their fields."""
 

@@ -50,7 +50,14 @@ def compare(topics, log_likelihood):
     return Agreement(best, match.order[back], match.similarity[back])
 
 
-def sentence(agreement):
+def sentence(draws):
+    """Say which topics the chains of draws by name share; nothing where there is one chain."""
+    if "topics" not in draws or len(draws["topics"]) < 2:
+        return ""
+    return _shared(compare(draws["topics"], draws["log_likelihood"]))
+
+
+def _shared(agreement):
     """Say which topics all chains share, and which they do not."""
     n_chains, n_topics = agreement.order.shape
     counts = agreement.n_chains

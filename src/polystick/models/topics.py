@@ -42,7 +42,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polystick.augmentation import Potential
-from polystick.models import documents, topic_moves, watched
+from polystick.models import documents, topic_agreement, topic_moves, watched
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.seeded_words import largest_first, matched, settled
 from polystick.models.topic_words import Pairs, draw_topics
@@ -101,6 +101,10 @@ class TopicModel:
     has_labels: ClassVar = True
     rhat_limit: ClassVar = 1.05
     advice: ClassVar = watched.MODES
+
+    def tell_chains(self, draws):
+        """Say which topics all chains share."""
+        return topic_agreement.sentence(draws)
 
     @property
     def parameter_type(self):

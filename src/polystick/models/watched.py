@@ -33,8 +33,8 @@ N_CELLS = 64  # of each half
 MOST_OF_A_NODE = 4  # among the slow ones: one category may be rare in each row
 N_DOCUMENTS = 128
 MODES = (
-    "run longer, unless the chains have found different topics, which is seldom cured (topic_agreement() "
-    "says which of them all chains share); tables and shares speak of the likeliest chain, scores of all"
+    "run longer, unless the chains have found different topics, which is seldom cured (see "
+    "topic_agreement()); tables and shares speak of the likeliest chain, scores of all"
 )
 
 
