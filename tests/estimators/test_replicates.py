@@ -147,7 +147,7 @@ def test_replicates_have_the_means_of_the_documents():
     model.fit(WORDS)
     drawn = model.predict_counts(WORDS, n_draws=300)
     documents = model._documents(model._check(WORDS), None)
-    means, _ = documents.fold(300)
+    means = documents.fold(300).mean
     topics = [state["topics"] for state in documents.states(300)]
     words = np.mean([m @ t for m, t in zip(means, topics)], axis=0)
     assert np.abs(z_scores(drawn, 40 * words)).max() < MAX_Z
