@@ -78,6 +78,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         self._run(fit, model, shards, self._coords() | named("document", X))
         self._seen_rows, self.stream_ = ids_of(counts), None
         self._n_features_out = self.n_topics
+        self._topics = self.topics_  # now, for `transform` must not change what is held
         return self
 
     def _start(self, X, inference):

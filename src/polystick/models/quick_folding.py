@@ -5,10 +5,10 @@ for the topics of its tokens, one for its shares). Topics and the law of the sha
 
 Where the law is normal, shares at the mode are too sure for few words: a document of n words has
 
-    (n mode + T mean) / (n + T)
+    (n mode + k mean) / (n + k),   k = T - 1
 
-with the mean of the shares under the Gaussian that touches the posterior of psi at its mode (Laplace). Without
-words that is what the law expects. Under a Dirichlet law shares are (expected tokens + alpha), normalised.
+with the mean of the shares under the Gaussian that touches the posterior of psi at its mode (Laplace).
+Without words that is what the law expects. Under a Dirichlet law shares are (expected tokens + alpha), normalised.
 On AP (50 topics, half of the words shown) hidden words are as likely as under exact draws; with a tenth
 shown, 20 words, they are 0.01 to 0.03 nats each less likely.
 """
