@@ -32,7 +32,7 @@ def law_of(model, more):
 
 
 def summarise(everything, more):
-    parameters, (psi,), counts = everything
+    parameters, (psi, _), counts = everything
     first, steps = parameters.levels[0], np.diff(parameters.levels, axis=0)
     values = [first, steps, *logs(parameters.cov), *logs(parameters.step_cov)]
     values += [np.tanh(psi[[0, 1, 5, 7]] / 3), counts[[5, 7], :2].ravel() / 12]

@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "alignment": set(),
     "coherence": set(),
     "scores": set(),
+    "texts": set(),
     "estimators": {
         "alignment",
         "association",
@@ -55,6 +56,7 @@ MAY_IMPORT = {
         "models",
         "population",
         "scores",
+        "texts",
         "validation",
     },
     "modelling": {  # the public door: what is behind it, and the face that all models have

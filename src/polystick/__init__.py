@@ -24,6 +24,7 @@ _HOMES = {
     "LogisticNormalLDS": "baselines.sequence_models",
     "LogisticNormalTopicModel": "baselines.topic_models",
     "MeanField": "inference.mean_field",
+    "MergedTopics": "estimators.merged_topics",
     "MultinomialGP": "estimators.process",
     "MultinomialHMM": "baselines.sequence_models",
     "MultinomialLDS": "estimators.dynamics",
@@ -37,6 +38,7 @@ _HOMES = {
     "StochasticVI": "inference.stochastic",
     "alignment": None,
     "baselines": None,
+    "choose_n_topics": "estimators.topic_choice",
     "coherence": None,
     "covariances": None,
     "datasets": None,
@@ -45,6 +47,8 @@ _HOMES = {
     "plots": None,
     "polyagamma": None,
     "scores": None,
+    "texts": None,
+    "topic_stability": "estimators.topic_stability",
 }
 
 __all__ = sorted(_HOMES)

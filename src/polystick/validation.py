@@ -111,6 +111,8 @@ def what_came(X, error):
     for word in ("NaN", "infinity"):
         if f"contains {word}" in said:
             return f"{word} in row {_first_row_not_finite(X)}"
+    if "could not convert string" in said:  # the string can be a whole text
+        said = said if len(said) <= 60 else f"{said[:60]}..."
     return repr(said)
 
 
@@ -205,13 +207,14 @@ def check_inference(inference: Any) -> Any:
 
 
 def check_prior(prior, n_sticks, per="split"):
-    """Raise unless the prior is a normal-inverse-Wishart law of the right size."""
-    if not hasattr(type(prior), "expected_cov"):
+    """Raise unless the prior is a normal-inverse-Wishart law, or one of learned scales, of the right size."""
+    centre = getattr(prior, "mean" if hasattr(type(prior), "expected_cov") else "centre", None)
+    if centre is None:
         raise TypeError(f"prior must be a NormalInverseWishart or None; got {prior!r}")
-    if len(prior.mean) != n_sticks:
+    if len(centre) != n_sticks:
         each = f"splits of {n_sticks + 1} categories" if per == "split" else f"{per}s"
         raise ValueError(
-            f"prior must have one entry for each of the {n_sticks} {each}; got {len(prior.mean)}"
+            f"prior must have one entry for each of the {n_sticks} {each}; got {len(centre)}"
         )
     return prior
 

@@ -53,7 +53,7 @@ def sweep(model, everything, i, rng):
 
 def summarise(everything):
     """Use bounded or light-tailed functions, so that their averages have standard errors."""
-    parameters, (psi,), counts = everything
+    parameters, (psi, _), counts = everything
     sd = np.sqrt(np.diag(parameters.cov))
     correlation = (parameters.cov / np.outer(sd, sd))[np.triu_indices(3, 1)]
     topics = MODEL.describe_parameters(parameters)["topics"][:, :2]

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from polystick import Posterior
 from polystick.cli import COMMANDS, main
 from polystick.commands.models import read_data
+from polystick.commands.runs import open_run
 from polystick.demo import N_TOPICS
 
 COUNTS = np.random.default_rng(0).poisson([6, 4, 2], (12, 3))
@@ -233,6 +234,17 @@ def test_topics_are_shown(topics):
 
 
 @needs_jit
+def test_shares_of_documents_are_written(topics, run, tmp_path):
+    call("show", topics, "--csv", tmp_path / "shares.csv")
+    table = pd.read_csv(tmp_path / "shares.csv", index_col="document")
+    assert all(name.startswith("topic ") for name in table.columns)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, atol=1e-5)
+    told = open_run(topics).estimator.posterior_.running("proportions")[0]
+    np.testing.assert_allclose(table, told, atol=1e-6)
+    refused = call("show", run, "--csv", tmp_path / "none.csv", code=1)
+    assert "--csv needs a run of topics" in refused.stderr
+
+
 def test_topics_that_go_together_are_shown(folder, tmp_path):
     """From five topics on; the fit has left all pairs, for it has the documents."""
     out = tmp_path / "run"

@@ -142,7 +142,7 @@ def test_shares_under_topics_that_were_not_normalised_are_caught():
 @needs_jit
 def test_prior_rows_follow_the_prior():
     shard = copies([0, 0, 0, 0])
-    (psi,) = MODEL.prior_rows(MODEL.fold_prior(STATE), shard, Key(1))
+    psi, _ = MODEL.prior_rows(MODEL.fold_prior(STATE), shard, Key(1))
     centred = psi - MEAN
     z = [z_scores(psi, MEAN), z_scores(centred[:, :, None] * centred[:, None], COV).ravel()]
     assert np.abs(np.concatenate(z)).max() < MAX_Z

@@ -160,7 +160,7 @@ over_combinations = pytest.mark.parametrize("name", COMBINATIONS)
 
 def summarise(everything):
     """Use bounded or light-tailed functions of all that any law has."""
-    p, (psi,), counts = everything
+    p, (psi, _), counts = everything
     law = [np.tanh(np.ravel(p[0]) / 2), np.log(np.diag(p.cov))]
     words = p.topics[:, :3] / p.sizes
     tokens = counts[[3, 5, 6, 7], :2] / TOTALS[[3, 5, 6, 7], None]

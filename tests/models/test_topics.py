@@ -16,10 +16,9 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
-from polystick.models.multinomial import Rows
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords, Pairs
-from polystick.models.topics import TopicModel
+from polystick.models.topics import Rows, TopicModel
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import (
     JIT,
@@ -51,7 +50,7 @@ def sweep(model, everything, i, rng):
 
 def summarise(model, everything):
     """Use bounded or light-tailed functions, so that their averages have standard errors."""
-    parameters, (psi,), counts = everything
+    parameters, (psi, _), counts = everything
     mean, cov, topics, _ = model.describe_parameters(parameters).values()
     sd = np.sqrt(np.diag(cov))
     correlation = (cov / np.outer(sd, sd))[np.triu_indices(len(sd), 1)]
@@ -225,15 +224,19 @@ INFERENCES = {
 }
 
 
-@pytest.fixture(scope="module", params=INFERENCES, ids=INFERENCES.keys())
-def fitted(request):
-    """Take the best of a few runs: about one warm start in three joins two of these topics for good."""
-    inference, worth = INFERENCES[request.param]
+def best_of_runs(name, **options):
+    """Take the best of a few runs: some warm starts join two of these topics for good."""
+    inference, worth = INFERENCES[name]
+    options = {"inference": inference, "n_jobs": 1, **options}
     runs = [
-        CorrelatedTopicModel(6, inference=inference, random_state=seed, n_jobs=1).fit(KNOWN.counts)
-        for seed in range(4)
+        CorrelatedTopicModel(6, random_state=seed, **options).fit(KNOWN.counts) for seed in range(4)
     ]
     return max(runs, key=worth)
+
+
+@pytest.fixture(scope="module", params=INFERENCES, ids=INFERENCES.keys())
+def fitted(request):
+    return best_of_runs(request.param)
 
 
 @needs_jit
@@ -245,8 +248,14 @@ def test_known_topics_are_found(fitted):
 
 
 @needs_jit
-def test_known_correlations_are_found(fitted):
-    """Intervals of pairs that go strongly together or apart lie on their side of 0."""
+@pytest.mark.parametrize("name", INFERENCES)
+def test_known_correlations_are_found(name):
+    """Intervals of pairs that go strongly together or apart lie on their side of 0.
+
+    This is of sticks: under a balanced tree the correlation of two topics that exclude each other is a sixth
+    of its size with so few topics; `topic_association` is what tells of pairs.
+    """
+    fitted = best_of_runs(name, decomposition="given")
     order = align([KNOWN.topics, fitted.topics_]).order[1]
     truth = np.corrcoef(KNOWN.log_shares, rowvar=False)
     assert truth[0, 1] > 0.4
@@ -407,7 +416,7 @@ PLUG = "pulled the plug"
 def run_in(folder, **options):
     model, counts = small_corpus()
     return SCHEDULE.run(
-        model, model.shards(counts), seed=5, checkpoint=folder, every=0.0, **options
+        model, model.shards(counts), seed=9, checkpoint=folder, every=0.0, **options
     )
 
 
@@ -449,8 +458,8 @@ def test_documents_without_words_follow_the_prior(rng):
     n = 4000 if JIT else 300
     parameters, _, _ = STICKS.simulate(TOTALS, rng)
     (shard,) = STICKS.shards(np.zeros((n, 5), int), size=n)
-    start = Rows(rng.normal(size=(n, 2)))
-    (psi,), statistics = STICKS.draw_rows(STICKS.prepare(parameters), shard, start, Key(1))
+    start = Rows(rng.normal(size=(n, 2)), np.zeros((n, 3), np.int32))
+    (psi, _), statistics = STICKS.draw_rows(STICKS.prepare(parameters), shard, start, Key(1))
     assert statistics.value == 0
     z = z_scores(psi, parameters.mean)
     centred = psi - parameters.mean

@@ -29,10 +29,10 @@ from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models.multinomial import Rows
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks, Sums
 from polystick.models.topic_words import DirichletWords
+from polystick.models.topics import Rows
 from polystick.models.walking_shares import WalkingShares, draw_cov
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import JIT, PRIOR, needs_jit
@@ -377,8 +377,8 @@ def test_documents_without_words_scatter_about_their_level(rng):
     parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     slices = rng.integers(0, N_SLICES, n)
     (shard,) = MODEL.shards(np.zeros((n, 5), int), n, slices=slices)
-    start = Rows(rng.normal(size=(n, 2)))
-    (psi,), statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, start, Key(1))
+    start = Rows(rng.normal(size=(n, 2)), np.zeros((n, 3), np.int32))
+    (psi, _), statistics = MODEL.draw_rows(MODEL.prepare(parameters), shard, start, Key(1))
     assert statistics.value == 0
     np.testing.assert_array_equal(statistics.shares.n_rows, np.bincount(slices))
     centred = psi - parameters.levels[slices]

@@ -204,3 +204,55 @@ def test_a_corpus_without_words_starts_too():
     assert start.word_topics.sum() == 0
     assert start.document_topics.shape == (3, 2)
     assert np.isfinite(start.alpha).all()
+
+
+# topics that died, and twins
+
+
+def stuck_run(rng):
+    """Return a run with six topics: two of them are one, and one has no tokens."""
+    counts = rng.poisson(9.0, (40, 12)) * np.kron(np.eye(4, dtype=int), np.ones((10, 3), int))
+    tokens = warm_start.expand(documents.cut(counts, 40))
+    run = warm_start._Run(tokens, 6, 12, 0.1, Key(1), 100)
+    theme = (tokens.words // 3).astype(np.int32)
+    twin = (theme == 0) & (rng.random(len(theme)) < 0.5)
+    topics = np.where(twin, 4, theme).astype(np.int32)
+    run.state = warm_start.assigned(tokens, topics, 6, 12)
+    return run
+
+
+def test_twins_are_joined_and_dead_topics_get_tokens(rng):
+    run = stuck_run(rng)
+    before = run.state.word_topics.sum(axis=1)
+    assert warm_start.twins(run.state.word_topics[:, :6]) == [(0, 4)]
+    run._revive()
+    np.testing.assert_array_equal(run.state.word_topics.sum(axis=1), before)
+    assert (run.state.totals > 0).all()
+    assert (run.alpha > 0).all()
+    split = warm_start.count_documents(run.tokens, run.state.assignments, 6)[:, [4, 5]] > 0
+    assert not (split[:, 0] & split[:, 1]).any()
+
+
+def test_topics_that_live_are_left_alone(rng):
+    run = stuck_run(rng)
+    theme = (run.tokens.words // 2).astype(np.int32)
+    run.state = warm_start.assigned(run.tokens, theme, 6, 12)
+    state = run.state
+    run._revive()
+    assert run.state is state
+
+
+def test_sweeps_are_fewer_where_tokens_are_many(counts, monkeypatch):
+    """The likeliest of a few runs goes on; a large corpus gets the sweeps of a trial alone."""
+    made = []
+    advance = warm_start.advance
+    monkeypatch.setattr(warm_start, "advance", lambda *a: made.append(1) or advance(*a))
+    shards = documents.cut(counts, 10)
+    warm_start.collapsed_start(shards, 3, counts.shape[1], 0.1, Key(1))
+    trials = warm_start.MOST_STARTS * warm_start.N_TRIAL
+    assert len(made) == trials + warm_start.N_SWEEPS - warm_start.N_TRIAL
+    made.clear()
+    monkeypatch.setattr(warm_start, "TOKENS_SWEPT", 1)
+    monkeypatch.setattr(warm_start, "TOKENS_OF_STARTS", 1)
+    warm_start.collapsed_start(shards, 3, counts.shape[1], 0.1, Key(1))
+    assert len(made) == warm_start.N_TRIAL

@@ -163,10 +163,9 @@ class DirichletTopics:
         return Prior(parameters.alpha, move, parameters.word_topics, parameters.totals)
 
     def initial_rows(self, prior, shard, key):
-        """Start tokens anywhere; fold from the mean of the shares."""
+        """Start tokens anywhere; fold from equal shares."""
         if isinstance(prior, FoldPrior):
-            mean = prior.alpha / prior.alpha.sum()
-            return FoldedRows(np.tile(mean, (len(shard.rows), 1)))
+            return FoldedRows(np.full((len(shard.rows), self.n_topics), 1.0 / self.n_topics))
         start = warm_start.random_assignments(shard, self.n_topics, key)
         return Rows(start, prior.alpha, np.array([key.at("shares")]))
 

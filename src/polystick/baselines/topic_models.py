@@ -24,6 +24,8 @@ class LDA(TopicEstimator):
         Dirichlet prior of each topic's words.
     alpha : float, array (T,) or None
         Dirichlet prior of the shares. None learns it while burning in, a value for each topic.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
         None is Gibbs sampling with three chains. Tokens are visited one after another, so threads serve
         chains.
@@ -32,15 +34,16 @@ class LDA(TopicEstimator):
 
     Attributes
     ----------
-    posterior_, topics_, words_, seed_, n_iter_
+    posterior_, topics_, components_, words_, vectorizer_, seed_, n_iter_
         As in `CorrelatedTopicModel`.
     """
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.alpha = alpha
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -73,6 +76,8 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         Dirichlet prior of each topic's words.
     prior : NormalInverseWishart or None
         Prior of the mean and covariance of the T logits. None is a weak and proper one.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs, MeanField or None
         None is Gibbs sampling with three chains; MeanField is variational EM.
     random_state, n_jobs, progress, checkpoint
@@ -80,17 +85,18 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
 
     Attributes
     ----------
-    posterior_, topics_, words_, seed_, n_iter_
+    posterior_, topics_, components_, words_, vectorizer_, seed_, n_iter_
         As in `CorrelatedTopicModel`.
     """
 
     _schedules = (Gibbs, MeanField)
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.prior = prior
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -2,11 +2,12 @@
 
 import json
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 from polystick.commands.packed import opened
 
-__all__ = ["Documents", "read_lines", "some"]
+__all__ = ["Documents", "read_lines", "read_names", "read_records", "read_stop_words", "some"]
 
 _WORD = re.compile(r"\w\w+")
 
@@ -18,8 +19,8 @@ class Documents(NamedTuple):
     names: list | None  # of all categories, where the file says
 
 
-def read_lines(path, reading):
-    """Return the words of each line of JSON."""
+def read_records(path, reading):
+    """Return the lines of JSON, and the field of them that has the words."""
     with opened(path) as file:
         records = [_record(line, path, i) for i, line in enumerate(file, 1) if line.strip()]
     if not records:
@@ -30,7 +31,13 @@ def read_lines(path, reading):
             f"the lines of {path} must have a field text or tokens; they have "
             f"{some(records[0])}: name one by --field"
         )
-    stop = _stop_words() if reading.stop_words else frozenset()
+    return records, field
+
+
+def read_lines(path, reading):
+    """Return the words of each line of JSON."""
+    records, field = read_records(path, reading)
+    stop = _stop_words(reading.stop_words)
     words = (_words(record, field, path, i) for i, record in enumerate(records, 1))
     return Documents([[w for w in line if w not in stop] for line in words], None)
 
@@ -57,10 +64,31 @@ def _words(record, field, path, i):
     )
 
 
-def _stop_words():
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+def _stop_words(chosen):
+    """Return the words to drop; chosen: "english", "none", a file with a word in each line, or None."""
+    if chosen in (None, False, "none"):
+        return frozenset()
+    if chosen in (True, "english"):
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return ENGLISH_STOP_WORDS
+        return ENGLISH_STOP_WORDS
+    return frozenset(read_stop_words(chosen))
+
+
+def read_stop_words(path):
+    """Return the words in a file, one to a line, in lower case."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(
+            f"--stop-words must be english, none or a file with a word in each line; there is no file {path}"
+        )
+    return sorted({word.strip().lower() for word in read_names(path)} - {""})
+
+
+def read_names(path):
+    """Return the names in a file, one to a line."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"the vocabulary {path} must be a file; there is none of that name")
+    return Path(path).read_text(encoding="utf-8").splitlines()
 
 
 def some(names):

@@ -4,6 +4,7 @@ A file is read by its ending (CSV, TSV, parquet, JSON lines, NPZ, Matrix Market;
 xz). Each category has a name, so that a later file with another order of columns means the same.
 """
 
+import contextlib
 import itertools
 import zipfile
 from collections import Counter
@@ -15,12 +16,23 @@ import pandas as pd
 import scipy.io
 import scipy.sparse
 
-from polystick.commands.documents import Documents, read_lines, some
+from polystick.commands.documents import Documents, read_lines, read_names, some
 from polystick.commands.packed import ending_of, said_whole, unpacked
 
-__all__ = ["Reading", "Table", "read", "read_names", "table_of", "with_columns"]
+__all__ = [
+    "Reading",
+    "Table",
+    "read",
+    "read_frame",
+    "read_names",
+    "said_plainly",
+    "table_of",
+    "tabled",
+    "with_columns",
+]
 
 _NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
+_WORDS_OF_A_TEXT = 3  # in a cell on average, at least
 _SPARSE = {"data", "indices", "indptr", "shape"}
 
 
@@ -33,7 +45,10 @@ class Reading(NamedTuple):
     value: str | None = None  # of the column with how many; None: each line is 1
     field: str | None = None  # of each line of JSON; None: "text" or "tokens"
     max_words: int | None = None  # the most frequent are kept
-    stop_words: bool = False  # whether to drop frequent English words
+    stop_words: str | None = None  # to drop from texts: "english", "none" or a file of words
+    text: str | None = None  # of the column of a table that holds texts
+    min_df: float | None = None  # documents that a word must be in, as a number or a share
+    max_df: float | None = None
 
 
 class Table(NamedTuple):
@@ -65,21 +80,34 @@ def read(path, reading, beside=()):
         raise ValueError(
             f"{path} must end in {', '.join(readers)}; got {path.suffix or 'no ending'}"
         )
+    with said_plainly(path):
+        return readers[ending]()
+
+
+def read_frame(path):
+    """Return the table in a CSV, TSV or parquet file as it is."""
+    frame = _read_parquet(path) if ending_of(path) == ".parquet" else None
+    if frame is None:
+        frame = _read_csv(path, "\t" if ending_of(path) == ".tsv" else ",")
+    frame.columns = frame.columns.astype(str)
+    return frame
+
+
+@contextlib.contextmanager
+def said_plainly(path):
+    """Say in a sentence what is wrong with a file that can't be read."""
     try:
         with said_whole(path):
-            return readers[ending]()
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        said = " ".join(str(error).split())
+            yield
+    except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} must be a {ending[1:].upper()} file; reading it: {said}"
+            f"{path} must be text in UTF-8; byte {error.start} begins no character of it; save the file in "
+            "UTF-8, for example by iconv"
         ) from error
-
-
-def read_names(path):
-    """Return the names in a file, one to a line."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"the vocabulary {path} must be a file; there is none of that name")
-    return Path(path).read_text(encoding="utf-8").splitlines()
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        said = " ".join(str(error).split())
+        kind = ending_of(path)[1:].upper()
+        raise ValueError(f"{path} must be a {kind} file; reading it: {said}") from error
 
 
 # tables
@@ -132,6 +160,9 @@ def _arrange(frame, path, reading, beside):
 
 def _refuse_odd_columns(counts, path):
     for name in counts.columns:
+        if not pd.api.types.is_numeric_dtype(counts[name]):
+            _refuse_texts(counts[name], path)
+    for name in counts.columns:
         if name.startswith("Unnamed: "):
             raise ValueError(
                 f"each column of {path} must have a name; column {name.split()[1]} (from 0) has none: "
@@ -142,9 +173,24 @@ def _refuse_odd_columns(counts, path):
             numbers = pd.to_numeric(column, errors="coerce")
             row = int(numbers.isna().argmax())  # the first, or 0: dates are numbers too
             raise ValueError(
-                f"column {name!r} of {path} must hold counts; row {row} has {column.iloc[row]!r}; "
-                f"leave the column out by --ignore {name}"
+                f"column {name!r} of {path} must hold counts; row {row} has {_short(column.iloc[row])}; "
+                f"leave the column out by --ignore {name}, or name it by --text if it holds texts"
             )
+
+
+def _refuse_texts(column, path):
+    """Name the option that reads texts, where a column looks like them."""
+    texts = [text for text in column.head(100) if isinstance(text, str)]
+    if texts and np.mean([len(text.split()) for text in texts]) >= _WORDS_OF_A_TEXT:
+        raise ValueError(
+            f"column {column.name!r} of {path} holds texts, not counts; learn their topics by fit topics "
+            f"--text {column.name}, or leave the column out by --ignore {column.name}"
+        )
+
+
+def _short(value):
+    said = repr(value)
+    return said if len(said) <= 30 else f"{said[:30]}..."
 
 
 def _from_long(frame, path, reading):
@@ -168,7 +214,7 @@ def _from_long(frame, path, reading):
     cells = scipy.sparse.coo_array(
         (np.asarray(values), (rows, codes)), shape=(len(first), len(names))
     )
-    counts = _by_size(_named(cells.tocsr(), names, path), reading.max_words)
+    counts = _by_size(tabled(cells.tocsr(), names, path), reading.max_words)
     return Table(counts, frame[keys].iloc[first].reset_index(drop=True), is_open=True)
 
 
@@ -179,7 +225,8 @@ def _by_size(counts, most):
     return counts.iloc[:, order]
 
 
-def _named(matrix, names, path):
+def tabled(matrix, names, path):
+    """Return a sparse matrix as a table with names."""
     if len(names) != matrix.shape[1]:
         turned = "; it has as many rows: transpose it" if len(names) == matrix.shape[0] else ""
         raise ValueError(
@@ -199,7 +246,7 @@ def with_columns(counts, names):
     known = codes >= 0
     where = (cells.row[known], codes[known])
     shape = (len(counts), len(names))
-    return _named(scipy.sparse.csr_array((cells.data[known], where), shape), names, "the counts")
+    return tabled(scipy.sparse.csr_array((cells.data[known], where), shape), names, "the counts")
 
 
 # words
@@ -215,7 +262,7 @@ def table_of(documents, names=None, most=None):
     rows, columns = np.array(cells, dtype=np.int64).reshape(-1, 2).T
     shape = (len(documents.tokens), len(names))
     matrix = scipy.sparse.coo_array((np.ones(len(cells), dtype=np.int64), (rows, columns)), shape)
-    counts = _named(matrix.tocsr(), names, "the documents")
+    counts = tabled(matrix.tocsr(), names, "the documents")
     return Table(counts, pd.DataFrame(index=counts.index), is_open=True)
 
 
@@ -283,7 +330,7 @@ def _read_market(path, reading):
 
 def _from_matrix(matrix, names, path, reading):
     is_open = names is not None
-    counts = _named(
+    counts = tabled(
         matrix, [str(k) for k in range(matrix.shape[1])] if names is None else names, path
     )
     if reading.max_words is not None:

@@ -45,6 +45,21 @@ def _with_commas(words):
     return None
 
 
+class Frequency(click.ParamType):
+    """A number of documents, or a share of all with a decimal point."""
+
+    name = "frequency"
+
+    def convert(self, value, param, ctx):
+        try:
+            number = float(value) if "." in str(value) else int(value)
+        except ValueError:
+            number = -1
+        if not (number >= 1 if isinstance(number, int) else 0 <= number <= 1):
+            self.fail(f"must be a whole number, or a share such as 0.1; got {value!r}", param, ctx)
+        return number
+
+
 RUNNING = (
     click.option("--out", required=True, metavar="RUN", type=click.Path(file_okay=False),
                  help="Folder for the result, its settings and its checkpoints."),
@@ -69,20 +84,53 @@ RUNNING = (
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
 )  # fmt: skip
 READING = (
-    click.option("--ignore", type=Columns(), metavar="COLUMNS",
-                 help="Columns that are no counts, separated by commas."),
-    click.option("--name", metavar="COLUMN",
-                 help="The file has a line for each count: the column with the category. Lines that agree "
-                 "in all other columns are one row."),
-    click.option("--value", metavar="COLUMN",
-                 help="With --name: the column with how many. [default: each line is one]"),
-    click.option("--vocabulary", metavar="FILE", type=click.Path(dir_okay=False),
-                 help="Names of the columns of a matrix (.mtx, .npz), one to a line."),
+    click.option(
+        "--ignore",
+        type=Columns(),
+        metavar="COLUMNS",
+        help="Columns that are no counts, separated by commas.",
+    ),
+    click.option(
+        "--name",
+        metavar="COLUMN",
+        help="The file has a line for each count: the column with the category. Lines that agree "
+        "in all other columns are one row.",
+    ),
+    click.option(
+        "--value",
+        metavar="COLUMN",
+        help="With --name: the column with how many. [default: each line is one]",
+    ),
+    click.option(
+        "--vocabulary",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Names of the columns of a matrix (.mtx, .npz), one to a line.",
+    ),
     click.option("--field", help="Field of each line of JSON. [default: text, else tokens]"),
-    click.option("--max-words", type=click.IntRange(min=2), metavar="N",
-                 help="Keep the N most frequent. [default: all]"),
-    click.option("--stop-words", is_flag=True, default=None,
-                 help="Drop frequent English words from texts, such as 'the'."),
+    click.option(
+        "--max-words",
+        type=click.IntRange(min=2),
+        metavar="N",
+        help="Keep the N most frequent. [default: all]",
+    ),
+    click.option(
+        "--stop-words",
+        is_flag=False,
+        flag_value="english",
+        metavar="WHICH",
+        help="Words to drop from texts, such as 'the': english, none, or a file with a word in each "
+        "line. [default for topics: english, else none]",
+    ),
+)
+TEXTS = (
+    click.option("--text", metavar="COLUMN", help="The column of a table that holds texts."),
+    click.option("--min-df", type=Frequency(), metavar="N",
+                 help="Drop words that are in fewer texts than N, or than a share such as 0.01. [default: 2, "
+                 "of less than 100 texts 1]"),
+    click.option("--max-df", type=Frequency(), metavar="N",
+                 help="Drop words that are in more texts than N, or than a share. [default: 0.8, of less "
+                 "than 100 texts 1.0]"),
 )  # fmt: skip
 
 
@@ -94,7 +142,10 @@ def fit():
     Files, by their ending (also with .gz, .bz2 or .xz behind it):
       .csv .tsv    a header with the names of the categories, a line for each row;
                    or a line for each count, with --name and --value
+                   or texts in one column, with --text (topics only)
       .parquet     the same (needs pyarrow)
+      .txt         topics only: a line for each document; or a folder of such files,
+                   one for each document
       .jsonl       a line for each document: {"text": "..."} or {"tokens": [...]}
       .npz         a CSR matrix (data, indices, indptr, shape) with names in vocab,
                    one table of counts, or tokens (and offsets) with vocab
@@ -110,20 +161,27 @@ def with_options(*more):
     def decorate(function):
         for option in reversed((*more, *RUNNING, *READING)):
             function = option(function)
-        return click.argument("file", type=click.Path(dir_okay=False))(function)
+        return click.argument("file", type=click.Path())(function)
 
     return decorate
 
 
 @fit.command(cls=CommandWithColumns)
 @with_options(
-    click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]")
-)
+    click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]"),
+    click.option("--svi", is_flag=True, default=None,
+                 help="Climb a bound by batches of documents: for large corpora; is too sure."),
+    *TEXTS,
+)  # fmt: skip
 def topics(**options):
     """Learn topics of documents, and a law of their shares.
 
-    Example: polystick fit topics speeches.jsonl --topics 30 --stop-words --out run
-    """
+    FILE holds counts or texts; a folder of .txt files has a document in each.
+
+    \b
+    Example: polystick fit topics speeches.jsonl --topics 30 --out run
+             polystick fit topics articles.csv --text body --min-df 5 --out run
+    """  # noqa: D301
     run("topics", **options)
 
 
@@ -192,6 +250,7 @@ def run(kind, *, file, out, resume, as_json, **given):
         click.echo(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
     shown = sys.stderr.isatty() and not as_json
     place = {"progress": shown, "checkpoint": folder / "checkpoint"}
+    place["vectorizer"] = data.vectorizer
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():

@@ -8,6 +8,7 @@ import pandas as pd
 
 from polystick.commands.documents import Documents
 from polystick.commands.files import Reading, Table, read, table_of, with_columns
+from polystick.commands.texts import count_words, read_texts
 
 _LEAST_TOPICS = 5  # that associations have a meaning for
 _TOPIC_STATES = 32  # of topics, which are large, in the folder of a run
@@ -22,6 +23,7 @@ class Data(NamedTuple):
     n_rows: int
     n_counts: int
     notes: list  # sentences for the user
+    vectorizer: object | None = None  # what counted the words of texts
 
 
 class Model(NamedTuple):
@@ -33,7 +35,9 @@ class Model(NamedTuple):
     row: str  # what a row is
 
 
-def make_estimator(kind, options, n_categories, *, progress=False, checkpoint=None):
+def make_estimator(
+    kind, options, n_categories, *, progress=False, checkpoint=None, vectorizer=None
+):
     """Return the estimator that the options ask for."""
     common = {
         "inference": _inference(options, _bytes_of(kind, options, n_categories)),
@@ -42,7 +46,8 @@ def make_estimator(kind, options, n_categories, *, progress=False, checkpoint=No
         "progress": progress,
         "checkpoint": checkpoint,
     }
-    return MODELS[kind].make({**options, "n_categories": n_categories}, common)
+    given = {**options, "n_categories": n_categories, "vectorizer": vectorizer}
+    return MODELS[kind].make(given, common)
 
 
 def defaults_of(kind, given):
@@ -83,8 +88,10 @@ def _bytes_of(kind, options, n_categories):
 
 
 def _inference(options, max_bytes):
-    from polystick import Gibbs, MeanField
+    from polystick import Gibbs, MeanField, StochasticVI
 
+    if options.get("svi"):
+        return StochasticVI(n_draws=options["draws"], max_bytes=max_bytes)
     if options["mean_field"]:
         return MeanField(n_draws=options["draws"], max_bytes=max_bytes)
     sizes = {f"n_{name}": options[name] for name in ("draws", "burn", "chains")}
@@ -98,7 +105,7 @@ def _inference(options, max_bytes):
 def _make_topics(options, common):
     from polystick import CorrelatedTopicModel
 
-    return CorrelatedTopicModel(options["topics"], **common)
+    return CorrelatedTopicModel(options["topics"], vectorizer=options["vectorizer"], **common)
 
 
 def _make_multinomial(options, common):
@@ -127,6 +134,17 @@ def _read_counts(path, reading, options, names):
     (counts, *_), notes = _table(path, reading, names)
     _refuse_gaps(counts, path)
     return Data((counts,), list(counts.columns), len(counts), _total(counts), notes)
+
+
+def _read_documents(path, reading, options, names):
+    """Return counts of words: of texts, or as the file has them."""
+    texts = read_texts(path, reading)
+    if texts is None:
+        return _read_counts(path, reading, options, names)
+    (counts, *_), vectorizer = count_words(texts, reading, names)
+    blank = sum(not text.strip() for text in texts)
+    notes = [f"{blank} documents have no text; they are kept as empty ones"] if blank else []
+    return Data((counts,), list(counts.columns), len(counts), _total(counts), notes, vectorizer)
 
 
 def _read_inputs(path, reading, options, names):
@@ -226,7 +244,7 @@ _SOFTMAX = {"min_ess": 200, "max_draws": 4000}  # chains take longer to agree
 _TOPICS = {"draws": 200, "burn": 200, "chains": 3, "min_ess": 400, "max_draws": 500}
 _DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 1000}
 MODELS = {
-    "topics": Model(_make_topics, _read_counts, {**_TOPICS, "topics": 20}, "document"),
+    "topics": Model(_make_topics, _read_documents, {**_TOPICS, "topics": 20}, "document"),
     "multinomial": Model(_make_multinomial, _read_counts, _ROWS, "row"),
     "gp": Model(_make_gp, _read_inputs, {**_DONE, "burn": 250}, "row"),
     "lds": Model(_make_lds, _read_sequences, {**_DONE, "states": 5}, "sequence"),

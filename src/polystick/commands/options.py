@@ -13,8 +13,9 @@ _USED = {  # option -> endings of the files that it is for
     "value": _TABLES,
     "vocabulary": _MATRICES,
     "field": _LINES,
-    "stop_words": _LINES,
+    "text": _TABLES,
 }
+_OF_TEXTS = ("stop_words", "min_df", "max_df")
 
 
 def spelled(name):
@@ -49,14 +50,27 @@ def refuse_idle(path, given, options):
     for name in chosen:
         if ending not in _USED.get(name, (ending,)):
             raise ValueError(f"{spelled(name)} is for {', '.join(_USED[name])}; got {path}")
+    idle = [name for name in _OF_TEXTS if name in chosen]
+    if idle and not _has_texts(Path(path), ending, options):
+        raise ValueError(
+            f"{spelled(idle[0])} is for texts: .txt, .jsonl, a folder, or a table with --text; got {path}"
+        )
     if "value" in chosen and not is_long:
         raise ValueError("--value must come with --name, the column with the category")
-    if "max_words" in chosen and ending in _TABLES and not is_long:
+    if "max_words" in chosen and ending in _TABLES and not (is_long or options.get("text")):
         raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
+    if options["mean_field"] and options.get("svi"):
+        raise ValueError("--svi and --mean-field are two ways; leave one of them out")
     if options["mean_field"] and options.get("link") == "softmax":
         raise ValueError("--link softmax must be sampled; leave --mean-field out")
     if options["mean_field"] and options.get("covariance") == "factor":
         raise ValueError("--covariance factor must be sampled; leave --mean-field out")
     idle = [name for name in ("burn", "chains", "min_ess", "max_draws") if name in chosen]
-    if idle and options["mean_field"]:
-        raise ValueError(f"{spelled(idle[0])} is for sampling; leave it out with --mean-field")
+    way = "svi" if options.get("svi") else "mean_field"
+    if idle and options.get(way):
+        raise ValueError(f"{spelled(idle[0])} is for sampling; leave it out with {spelled(way)}")
+
+
+def _has_texts(path, ending, options):
+    is_column = ending in _TABLES and options.get("text") is not None
+    return ending in (".txt", *_LINES) or is_column or path.is_dir()

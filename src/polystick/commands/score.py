@@ -4,20 +4,20 @@ import json
 
 import click
 
-from polystick.commands.fit import READING, CommandWithColumns
+from polystick.commands.fit import READING, TEXTS, CommandWithColumns
 
 _METHODS = click.Choice(["completion", "held-out"])
 
 
 def _reading(function):
-    for option in reversed(READING):
+    for option in reversed((*READING, TEXTS[0])):
         function = option(function)
     return function
 
 
 @click.command(cls=CommandWithColumns, short_help="Score counts by a fitted model.")
 @click.argument("run", type=click.Path(file_okay=False))
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @click.option("--method", type=_METHODS, help="For topics: show the model half of each document's words "
               "and score the others, or score whole documents. [default: completion]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="[default: all cores]")

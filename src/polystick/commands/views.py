@@ -11,6 +11,7 @@ __all__ = [
     "text_of",
     "topic_labels",
     "topic_table",
+    "write_shares",
 ]
 
 _LEVEL = 0.9
@@ -32,8 +33,17 @@ def topic_table(estimator, names, n_words):
 
 def topic_labels(estimator, names, n_words=3):
     """Return a few words for each topic, in the order of the topics."""
-    words = topic_table(estimator, names, n_words).set_index("topic").sort_index()["words"]
-    return words.map(", ".join)
+    words = topic_table(estimator, names, n_words).set_index("topic")["words"]
+    return words.loc[list(estimator.topic_labels_)].map(", ".join)
+
+
+def write_shares(run, path):
+    """Write the shares of topics in the documents of a fit to a CSV file, a line for each document."""
+    if run.kind != "topics":
+        raise ValueError(f"--csv needs a run of topics; this is one of {run.kind}; leave it out")
+    shares = run.estimator.document_topics()
+    shares.columns = [f"topic {t}" if isinstance(t, int) else t for t in shares.columns]
+    shares.round(6).to_csv(path)
 
 
 def strongest_pairs(correlation, n_pairs, labels):

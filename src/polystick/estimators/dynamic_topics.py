@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
@@ -43,6 +44,10 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         A tree of the words, as in `CorrelatedTopicModel`. Words of evolving topics walk on it, and None is
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
+    seed_words, seed_weight
+        As in `CorrelatedTopicModel`; without `evolving` and `word_tree` only.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with three chains.
     random_state, n_jobs, progress, checkpoint
@@ -56,7 +61,9 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         Draws of `levels` (time, stick), `cov`, `step_cov`, `topics` and `share`.
     topics_ : array (T, V), or (T, S, V) where topics evolve
         Posterior mean of the topics.
-    words_, seed_, n_iter_
+    components_ : array (T, V)
+        The same, on average over time where topics evolve.
+    words_, vectorizer_, seed_, n_iter_
         As in `CorrelatedTopicModel`.
 
     Examples
@@ -72,13 +79,17 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, inference=None, random_state=None, n_jobs=None,
-                 progress=None, checkpoint=None):  # fmt: skip
+                 word_tree=None, seed_words=None, seed_weight=1.0, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
         self.evolving = evolving
         self.word_tree = word_tree
+        self.seed_words = seed_words
+        self.seed_weight = seed_weight
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -86,18 +97,18 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.checkpoint = checkpoint
 
     def fit(self, X, y=None, *, times=None, resume=False):
-        """Learn topics from counts of words (n, V) and the time stamps of the documents.
+        """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `CorrelatedTopicModel`
         y : ignored
         times : sequence of n integers, dates or pandas periods
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
         """
         with all_or_nothing(self):
-            check_length(times, X.shape[0] if hasattr(X, "shape") else len(X))
+            check_length(times, count_documents(X))
             self.slices_ = TimeSlices.spanning(times, self.freq)
             self.times_ = self.slices_.labels
             return self._fit(X, resume, times=times)
@@ -117,33 +128,32 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
                 self.model_.shares.shares_by_slice(levels, cov, self.model_.link)
                 for levels, cov in draws
             ]
-        columns = pd.RangeIndex(self.n_topics, name="topic")
+        columns = self._topic_index
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
         )
 
-    def topics(self, n_words=10, *, words=None, time=None):
-        """Return a table of the topics; where they evolve, those of one slice, or on average over time.
+    def topics(self, n_words=10, *, words=None, time=None, by="probability", weight=None):
+        """Return a table of the topics, on average over time or in one slice.
 
         Parameters
         ----------
-        n_words, words
+        n_words, words, by, weight
             As in `CorrelatedTopicModel`.
         time : time stamp, optional
+            The share is then that which `shares_over_time` expects in this slice, and words are those of the
+            slice where topics evolve.
         """
         check_is_fitted(self)
-        topics = self.topics_
-        if time is not None and topics.ndim == 2:
-            raise ValueError(
-                "topics do not change with time; fit with evolving=True, or give no time"
-            )
-        if topics.ndim == 3:
-            chosen = slice(None) if time is None else self.slices_.number([time])
-            topics = topics[:, chosen].mean(axis=1)
-        return self._topic_table(topics, n_words, words)
+        topics, share = self._average_topics, self._share.mean(axis=0)
+        if time is not None:
+            (place,) = self.slices_.number([time])
+            topics = topics if self.topics_.ndim == 2 else self.topics_[:, place]
+            share = self.shares_over_time().mean.to_numpy()[place]
+        return self._topic_table(topics, share, n_words, words, by, weight)
 
     def _make_model(self, counts):
-        decomposition = decompose("given", n_categories=self.n_topics)
+        decomposition = decompose("balanced", n_categories=self.n_topics)
         mean, variance = decomposition.dirichlet_moments(1.0)
         shares = WalkingShares(
             len(self.slices_),
@@ -155,7 +165,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if not self.evolving and self.word_tree is None:
-            return DirichletWords(counts.shape[1], concentration)
+            return self._seeded(DirichletWords(counts.shape[1], concentration), counts)
+        self._refuse_seeds()
         spec = "similar" if self.word_tree is None else self.word_tree
         tree = tree_of_words(spec, counts, getattr(self, "feature_names_in_", None))
         if not self.evolving:

@@ -6,7 +6,7 @@ import scipy.sparse
 
 from polystick.models.folding import content_ids
 
-__all__ = ["ids_of", "labels_of", "named", "same_rows"]
+__all__ = ["ids_of", "labels_of", "named", "row_labels", "same_rows"]
 
 
 def labels_of(X):
@@ -30,6 +30,12 @@ def named(axis, X):
     """Return axis -> labels for the coordinates of a posterior; nothing where rows have no names."""
     labels = labels_of(X)
     return {} if labels is None else {axis: labels}
+
+
+def row_labels(posterior, axis):
+    """Return the labels of rows that a posterior has kept, as an index; None where rows have no names."""
+    kept = posterior.tree["running"].coords if "running" in posterior.tree.children else {}
+    return pd.Index(kept[axis].values) if axis in kept else None
 
 
 def _plain(index):

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from polystick.estimators import association
@@ -18,8 +17,8 @@ _N_BURN = 100
 N_CHAINS = 2
 
 
-def associate(documents, level, n_draws, n_topic_draws, seed):
-    """Return the `Association` of the topics of `NewDocuments`."""
+def associate(documents, labels, level, n_draws, n_topic_draws, seed):
+    """Return the `Association` of the topics of `NewDocuments`, under these labels."""
     model, n_each = documents.model, -(-n_draws // N_CHAINS)
     with one_blas_thread():
         chosen = documents.states(min(n_topic_draws, n_each), documents.posterior.best_chain)
@@ -28,7 +27,6 @@ def associate(documents, level, n_draws, n_topic_draws, seed):
         model, states, _some_of(documents),
         n_draws=n_each, seed=seed, execution=execution_for(documents.n_jobs),
     )  # fmt: skip
-    labels = pd.RangeIndex(model.n_topics, name="topic")
     return association.of(posterior, labels, level, N_CHAINS * n_each)
 
 

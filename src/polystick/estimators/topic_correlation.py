@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators import association
 from polystick.estimators.intervals import interval
+from polystick.estimators.seed_words import seed_labels, words_with_seeds
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_association import N_CHAINS, associate
 from polystick.estimators.topic_face import TopicEstimator
@@ -15,6 +16,19 @@ from polystick.validation import check_integer, check_level
 
 class CorrelatedTopicEstimator(TopicEstimator):
     """What topic models offer that know which topics go together."""
+
+    def _seeded(self, flat, counts):
+        """Return the law of words with the seeds that were asked for, whose labels topics get."""
+        self._labels = seed_labels(self.seed_words, self.n_topics)[0]
+        given = self.seed_words, self.seed_weight, self.n_topics, self.words_, counts
+        return words_with_seeds(flat, *given)
+
+    def _refuse_seeds(self):
+        if self.seed_words is not None:
+            raise ValueError(
+                "seed_words need a Dirichlet prior of words; got a word_tree or evolving=True too: "
+                "leave one of them out"
+            )
 
     def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
                           times=None):  # fmt: skip
@@ -32,7 +46,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             The documents of the fit, or others. Beyond 2000, so many of them, evenly spaced, are used.
         level : float
             Probability of the central interval.
@@ -56,7 +70,8 @@ class CorrelatedTopicEstimator(TopicEstimator):
         check_integer("n_topic_draws", n_topic_draws, at_least=1)
         association.need_enough(self.n_topics, "topic_association", "topics")
         seed = seed_of(self, random_state)
-        return associate(self._documents(counts, times), level, n_draws, n_topic_draws, seed)
+        documents, labels = self._documents(counts, times), self._topic_index
+        return associate(documents, labels, level, n_draws, n_topic_draws, seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.
@@ -85,5 +100,5 @@ class CorrelatedTopicEstimator(TopicEstimator):
             drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
             populations = [self.model_.log_population(dict(zip(law, one))) for one in drawn]
             found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
-        names = pd.RangeIndex(self.n_topics, name="topic")
+        names = self._topic_index
         return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))

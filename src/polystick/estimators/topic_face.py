@@ -3,8 +3,7 @@
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
@@ -14,14 +13,14 @@ from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
-from polystick.estimators.topic_tables import check_words, size_table, topic_table
+from polystick.estimators.texts import counted, counted_first
+from polystick.estimators.topic_reading import TopicReading
+from polystick.estimators.topic_tables import size_table, topic_table
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
 from polystick.inference.stochastic import Stream
 from polystick.validation import (
     all_or_nothing,
-    category_names,
-    check_counts,
     check_integer,
     check_level,
     check_positive,
@@ -33,7 +32,7 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
-class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
@@ -53,12 +52,14 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         return {}
 
     def fit(self, X, y=None, *, resume=False):
-        """Learn topics from counts of words (n, V): an array, a CSR matrix or a DataFrame.
+        """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
-            A row without words is kept: its shares are what the other documents say.
+        X : array-like or CSR of shape (n, V), or n documents
+            Documents may be texts (a list, a Series, the one column of a table), lists of words, dicts of
+            words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
+            methods take such documents too. One without words is kept: its shares are what the others say.
         y : ignored
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
@@ -85,8 +86,8 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         """Check what came in, and return it as a CSR matrix."""
         check_integer("n_topics", self.n_topics, at_least=2)
         check_positive("topic_concentration", self.topic_concentration)
-        counts = self._read(X, inference, reset=True)
-        self.words_ = category_names(X, counts.shape[1])
+        counts = counted_first(self, X, whole=inference.needs_whole_counts)
+        self._labels = {}
         if counts.sum() < self.n_topics:
             raise ValueError(
                 f"n_topics must not exceed the number of tokens; got {self.n_topics} topics for "
@@ -115,13 +116,18 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         return self._topics
 
     @property
+    def components_(self):
+        """Topics (T, V) under the name that scikit-learn has for them: `topics_`, on average over time.
+
+        They are probabilities, the posterior mean of each topic; those of scikit-learn's own latent Dirichlet
+        allocation are pseudo-counts.
+        """
+        topics = self.topics_
+        return topics.mean(axis=1) if topics.ndim == 3 else topics
+
+    @property
     def _share(self):
         return self.posterior_["share"][self.posterior_.best_chain]
-
-    def _read(self, X, inference, *, reset):
-        return scipy.sparse.csr_array(
-            check_counts(self, X, reset=reset, whole=inference.needs_whole_counts)
-        )
 
     def _shards(self, model, fit, counts, given):
         """Cut the documents into blocks; stochastic schedules want them in random order."""
@@ -143,7 +149,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
         method : "fast" or "exact"
             "fast" climbs, from equal shares, to where the shares are most probable given the words and the
             posterior means of the topics and of the law of the shares; it draws nothing. "exact" draws
@@ -182,7 +188,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
         method : "completion" or "held_out"
             "completion" shows the model a part of each document's tokens, picked at random, and scores the
             rest. "held_out" scores whole documents: sequential Monte Carlo, unbiased for each document's
@@ -244,7 +250,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             Words seen of each document.
         totals : int or array of shape (n,), optional
             Lengths of the documents to draw; None is those of X.
@@ -288,7 +294,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
             The documents of the fit, for all but the posterior; they become `observed_data`, under the
             labels of its index if it is a DataFrame.
         log_likelihood : bool
@@ -351,7 +357,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
     def _check(self, X):
         check_is_fitted(self)
         self._check_running()
-        counts = scipy.sparse.csr_array(check_counts(self, X, reset=False, whole=True))
+        counts = counted(self, X, whole=True)
         unseen = np.isin(counts.indices, np.flatnonzero(~self.seen_))
         if unseen.any():
             warn_user(
@@ -364,22 +370,27 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
 
     # what was learned
 
-    def topics(self, n_words=10, *, words=None):
-        """Return a table of the topics, largest first: share of the tokens, and the likeliest words.
+    def topics(self, n_words=10, *, words=None, by="probability", weight=None):
+        """Return a table of the topics, largest first: share of the tokens, and their words.
 
         Parameters
         ----------
         n_words : int
         words : sequence of V names, optional
             Where the data had none, such as ``vectorizer.get_feature_names_out()``.
+        by : "probability", "relevance" or "frex"
+            The likeliest words; or those that are likely here, less what they are anywhere (Sievert and
+            Shirley 2014); or those that are frequent here and seldom elsewhere (Bischof and Airoldi 2012).
+        weight : float from 0 to 1, or None
+            Of probability in relevance, None is 0.6; of being exclusive in FREX, None is 0.5.
         """
         check_is_fitted(self)
-        return self._topic_table(self.topics_, n_words, words)
+        share = self._share.mean(axis=0)
+        return self._topic_table(self.topics_, share, n_words, words, by, weight)
 
-    def _topic_table(self, topics, n_words, words):
-        check_integer("n_words", n_words, at_least=1)
-        names = self.words_ if words is None else check_words(words, self.n_features_in_)
-        return topic_table(topics, self._share.mean(axis=0), names, n_words)
+    def _topic_table(self, topics, share, n_words, words, by, weight):
+        best = self._top_words(topics, share, n_words, words, by, weight)
+        return topic_table(best, share, self._topic_index)
 
     def topic_sizes(self, *, level=0.9):
         """Return the share of each topic in the tokens, with a central interval, largest first.
@@ -389,7 +400,7 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         """
         check_is_fitted(self)
         check_level(level)
-        return size_table(self._share, level)
+        return size_table(self._share, level, self._topic_index)
 
     def _coords(self):
         return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
@@ -398,4 +409,5 @@ class TopicEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Face):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.input_tags.sparse = True
+        tags.input_tags.string = True
         return tags

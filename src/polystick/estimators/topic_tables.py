@@ -1,5 +1,7 @@
 """Topics as tables, and the trees of words that users describe."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -10,23 +12,17 @@ from polystick.models.tree_words import similar_words
 __all__ = ["check_words", "size_table", "topic_table", "tree_of_words"]
 
 
-def topic_table(topics, share, words, n_words):
-    """Return a table of topics (T, V), largest first: share of the tokens, and the likeliest words."""
-    best = np.argsort(-topics, axis=1, kind="stable")[:, :n_words]
-    table = pd.DataFrame(words[best], columns=pd.RangeIndex(1, best.shape[1] + 1))
+def topic_table(best, share, index):
+    """Return a table of topics, largest first: share of the tokens, and their words (T, n_words)."""
+    table = pd.DataFrame(best, index=index, columns=pd.RangeIndex(1, best.shape[1] + 1))
     table.insert(0, "share", share)
-    return _largest_first(table)
+    return table.sort_values("share", ascending=False)
 
 
-def size_table(shares, level):
+def size_table(shares, level, index):
     """Return a table of the mean and a central interval of draws of the topics' sizes."""
-    found = interval(shares, level, pd.Series)
+    found = interval(shares, level, partial(pd.Series, index=index))
     table = pd.DataFrame({"share": found.mean, "lower": found.lower, "upper": found.upper})
-    return _largest_first(table)
-
-
-def _largest_first(table):
-    table.index.name = "topic"
     return table.sort_values("share", ascending=False)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
+from polystick.estimators.texts import counted
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
@@ -15,11 +15,14 @@ from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
 from polystick.models.tree_words import TreeWords
+from polystick.population import LearnedScale
 from polystick.validation import (
     all_or_nothing,
     check_integer,
     check_prior,
 )
+
+_SCALE = 1.0  # of standard deviations of psi, a priori
 
 
 def _takes_streams(estimator):
@@ -37,20 +40,32 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     n_topics : int
     topic_concentration : float
         Dirichlet prior of each topic's words: the smaller, the fewer words a topic has.
-    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="given"
-        How topics become binary splits. With "given", sticks are broken off in the order of the topics, and
-        while burning in topics are renamed so that the largest comes first.
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="balanced"
+        How topics become binary splits. "balanced" halves them again and again: where documents have few
+        topics, logits of its splits are nearly symmetric, as a Gaussian law wants them. With "given", the
+        paper's, sticks are broken off in the order of the topics, and while burning in topics are renamed so
+        that the largest comes first.
     word_tree : None, str, array, nested tuples, linkage matrix or Decomposition
         None: topics have a Dirichlet prior over words. Else they have a Gaussian prior on a binary tree of
         the words, so that words below a common node rise and fall together from topic to topic: "similar"
         (words that share documents are close), "balanced", "huffman" or a tree of your own. Gibbs only;
         `topic_concentration` then serves the warm start.
-    prior : NormalInverseWishart or None
-        Prior of the mean and covariance of psi. None: a weak and proper one, centred where a uniform
-        Dirichlet distribution of shares would be.
+    seed_words : mapping or None
+        Words that topics should have: numbers of topics, or labels for them, -> lists of words (names of
+        columns, or their numbers). Their Dirichlet prior then has more weight on these words in that topic.
+        Without a `word_tree` only.
+    seed_weight : float
+        What a seed weighs, in the tokens of its word in the corpus: 1 is as if each token had been seen
+        again, in that topic.
+    prior : NormalInverseWishart, LearnedScale or None
+        Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
+        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
+    vectorizer : CountVectorizer or None
+        How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
+        fitted already is taken as it is, any other is cloned and fitted.
     inference : Gibbs, MeanField, StochasticVI or None
         The schedule with its settings; None is Gibbs sampling with three chains. All of them start from a few
-        sweeps of collapsed latent Dirichlet allocation.
+        hundred sweeps of collapsed latent Dirichlet allocation.
     random_state : int, RandomState, Generator or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.
@@ -68,7 +83,11 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
     topics_ : array (T, V)
         Posterior mean of the topics, in the chain of the highest likelihood.
+    components_ : array (T, V)
+        The same, under the name that scikit-learn has for it.
     words_ : array of V names
+    vectorizer_ : CountVectorizer or None
+        What counts the words of new texts; None where the documents were counts.
     seed_ : int
     n_iter_ : int
         Sweeps made.
@@ -93,14 +112,18 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
     _schedules = (Gibbs, MeanField, StochasticVI)
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="given",
-                 word_tree=None, prior=None, inference=None, random_state=None, n_jobs=None,
-                 progress=None, checkpoint=None):  # fmt: skip
+    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
+                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
+                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition
         self.word_tree = word_tree
+        self.seed_words = seed_words
+        self.seed_weight = seed_weight
         self.prior = prior
+        self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -115,7 +138,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V)
+        X : array-like or CSR of shape (n, V), or documents as in `fit`
+            Words of texts are those of the first batch, unless a fitted `vectorizer` knows more.
         y : ignored
         corpus_size : int
             How many documents there will be in all; asked for with the first batch.
@@ -139,7 +163,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         check_integer("corpus_size", corpus_size, at_least=1)
         fit = self._begin(resume=False)
         counts = self._start(X, fit.inference)
-        model, self.inference_ = self._make_model(counts), fit.inference
+        whole = counts * (corpus_size / counts.shape[0])  # seeds weigh against the whole stream
+        model, self.inference_ = self._make_model(whole), fit.inference
         shards = model.shards(counts, fit.inference.rows_per_block)
         stream = fit.inference.start(model, shards, seed=fit.seed, corpus_size=corpus_size)
         stream.absorb(shards, execution_for(self.n_jobs))
@@ -147,7 +172,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
 
     def _absorb(self, X, stream):
         self.inference_ = self._schedule()
-        counts = self._read(X, self.inference_, reset=False)
+        counts = counted(self, X, whole=self.inference_.needs_whole_counts)
         self.seen_ = self.seen_ | (np.asarray(counts.sum(axis=0)).ravel() > 0)
         shards = stream.model.shards(counts, self.inference_.rows_per_block)
         stream.absorb(shards, execution_for(self.n_jobs))
@@ -157,14 +182,15 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         decomposition = decompose(self.decomposition, n_categories=self.n_topics)
         prior = self.prior
         if prior is None:
-            prior = NormalInverseWishart.weak(*decomposition.dirichlet_moments(1.0))
+            prior = LearnedScale(decomposition.dirichlet_moments(1.0)[0], scale=_SCALE)
         prior = check_prior(prior, self.n_topics - 1)
         return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
 
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
         if self.word_tree is None:
-            return DirichletWords(counts.shape[1], concentration)
+            return self._seeded(DirichletWords(counts.shape[1], concentration), counts)
+        self._refuse_seeds()
         if not (self.inference is None or isinstance(self.inference, Gibbs)):
             raise TypeError(
                 f"a word_tree needs inference=Gibbs(...) or None; got {self.inference!r}"

@@ -26,6 +26,7 @@ class Softmax:
     level: float = 0.0  # of psi that is told by shares, which know it but for a constant
 
     axis: ClassVar = "topic"
+    has_order: ClassVar = False
 
     @property
     def n_dims(self):

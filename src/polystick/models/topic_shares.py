@@ -140,6 +140,11 @@ class Sticks:
     def n_dims(self):
         return self.n_topics - 1
 
+    @property
+    def has_order(self):
+        """Whether topics are broken off one after another."""
+        return bool((self.decomposition.children >= 0).any(axis=1).all())
+
     def shares(self, psi):
         return self.decomposition.probabilities(psi)
 
@@ -148,6 +153,9 @@ class Sticks:
 
     def psi(self, log_shares):
         return self.decomposition.psi_from_log(log_shares)
+
+    def split(self, counts):
+        return self.decomposition.split(counts)
 
     def draw(self, law, ids, counts, psi, key):
         """Omega | psi, counts, then psi | omega, counts."""

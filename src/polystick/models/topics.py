@@ -26,7 +26,8 @@ shares have
     rename(parameters, order, link, key)       -> fields
     average(parameters)                        -> mean and covariance of psi over documents
 
-and a link n_topics, n_dims (of psi), axis (their name), shares(psi), log_shares(psi), psi(log_shares),
+and a link n_topics, n_dims (of psi), axis (their name), has_order (whether it matters which topic is first),
+shares(psi), log_shares(psi), psi(log_shares),
 draw(block, ids, counts, psi, key), rename(psi, order) and rename_law(mean, cov, order, key). What parts need
 for mean field stands in `topic_factors`. Assignments of tokens live for one sweep only.
 """
@@ -40,15 +41,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from polystick.alignment import align
 from polystick.augmentation import Potential
-from polystick.models import documents, watched
-from polystick.models.multinomial import Rows
+from polystick.models import documents, topic_moves, watched
 from polystick.models.normal_points import standard_normal_points
-from polystick.models.topic_words import Pairs, draw_topics, mixed
+from polystick.models.seeded_words import largest_first, matched, settled
+from polystick.models.topic_words import Pairs, draw_topics
 from polystick.models.warm_start import collapsed_start
 
 MEAN_TOPICS = 0.2  # part of the burn-in in which topics are set to their means, not drawn
+FIRST_DRAWS = 10  # of documents, before topics may follow them
 REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order of size
 
 
@@ -67,6 +68,13 @@ class Prior(NamedTuple):
     topics: np.ndarray  # (V, padded T) float32
     sizes: np.ndarray  # (T,) sums of topics over words
     move: np.ndarray | None
+
+
+class Rows(NamedTuple):
+    """Where the documents of a chain stand; omega and topics of tokens are drawn afresh in every sweep."""
+
+    psi: np.ndarray  # (n, k)
+    tokens: np.ndarray  # (n, T) int32, how many have each topic
 
 
 @lru_cache
@@ -120,15 +128,22 @@ class TopicModel:
         parameters = self.parameters(law, words, np.ones(self.n_topics))
         block = self.shares.rows(self.shares.prepare(parameters), given)
         noise = rng.standard_normal((len(n_tokens), self.link.n_dims))
-        rows = Rows(block.mean + noise @ np.linalg.cholesky(parameters.cov).T)
-        return parameters, rows, self.simulate_counts(parameters, rows, n_tokens, rng, **given)
+        psi = block.mean + noise @ np.linalg.cholesky(parameters.cov).T
+        tokens, counts = self.simulate_tokens(parameters, psi, n_tokens, rng, **given)
+        return parameters, Rows(psi, tokens), counts
+
+    def simulate_tokens(self, parameters, psi, n_tokens, rng, **given):
+        """Draw how many tokens of documents have each topic (n, T), and each word (n, V)."""
+        topics = self.words.describe(parameters)["topics"].astype(np.float64)
+        topics /= topics.sum(axis=-1, keepdims=True)
+        tokens = rng.multinomial(n_tokens, self.link.shares(psi))
+        of_topic = [each if each.ndim == 1 else each[given["slices"]] for each in topics]
+        counts = sum(rng.multinomial(n, words) for n, words in zip(tokens.T, of_topic))
+        return tokens.astype(np.int32), counts
 
     def simulate_counts(self, parameters, rows, n_tokens, rng, **given):
         """Draw counts of words given the topics and the documents' psi."""
-        topics = self.words.describe(parameters)["topics"].astype(np.float64)
-        topics /= topics.sum(axis=-1, keepdims=True)
-        words = mixed(self.link.shares(rows.psi), topics, given.get("slices"))
-        return rng.multinomial(n_tokens, words / words.sum(axis=1, keepdims=True))
+        return self.simulate_tokens(parameters, rows.psi, n_tokens, rng, **given)[1]
 
     def simulate_shares(self, n, rng, **given):
         """Draw the shares of n documents (n, T), and topics (T, ..., V), from the joint law."""
@@ -152,7 +167,7 @@ class TopicModel:
     def warm_start(self, shards, key):
         given = self.n_topics, self.words.n_words, self.words.concentration
         start = collapsed_start(shards, *given, key)
-        order = np.argsort(-start.word_topics.sum(axis=0), kind="stable")
+        order = settled(self.words, start.word_topics)
         return start._replace(
             word_topics=start.word_topics[:, order],
             alpha=start.alpha[order],
@@ -164,15 +179,39 @@ class TopicModel:
         return self.link.psi(np.log(start.document_topics + start.alpha))
 
     def prepare(self, parameters):
-        move = parameters.move
-        moved = (move != np.arange(len(move))).any()
+        move = parameters.move if _renamed(parameters.move) else None
         law = self.shares.prepare(parameters)
-        return Prior(law, parameters.topics, parameters.sizes, move if moved else None)
+        return Prior(law, parameters.topics, parameters.sizes, move)
 
     def initial_rows(self, prior, shard, key):
-        mean = self.shares.rows(prior.law, shard.given).mean
-        shape = (len(shard.rows), mean.shape[-1])
-        return Rows(np.array(np.broadcast_to(mean, shape), order="C"))
+        """Start at equal shares, and draw a few times: the mean of psi may be far from a long document."""
+        n = len(shard.rows)
+        equal = self.link.psi(np.zeros((1, self.n_topics)))
+        rows = Rows(np.repeat(equal, n, axis=0), np.zeros((n, self.n_topics), np.int32))
+        for number in range(FIRST_DRAWS):
+            rows = self.fold(prior, shard, rows, key.chain(f"start {number}"))
+        return rows
+
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        """Scales or levels of psi with their law | topics of tokens."""
+        if not self._moves or _renamed(parameters.move):
+            return parameters, rows
+        splits = list(ordered_map(lambda part: self.link.split(part.tokens), rows))
+        proposed = topic_moves.proposed(self.link.n_dims, key)
+        gains = ordered_map(
+            lambda i: topic_moves.gains(splits[i], rows[i].psi, parameters.mean, *proposed),
+            range(len(rows)),
+        )
+        mean, rng = parameters.mean, key.generator("accepted")
+        parameters, *done = self.shares.law.move(parameters, sum(gains), *proposed, rng)
+        follow = [part._replace(psi=topic_moves.moved(part.psi, mean, *done)) for part in rows]
+        return parameters, follow
+
+    @property
+    def _moves(self):
+        """Whether the law can move with psi."""
+        law = getattr(self.shares, "law", None)
+        return hasattr(law, "move") and hasattr(self.link, "split")
 
     def draw_rows(self, prior, shard, rows, key):
         """Topics of tokens | psi, then psi | topics of tokens."""
@@ -180,7 +219,8 @@ class TopicModel:
         n_tokens = int(shard.counts.sum())  # no two documents share a cell, as they may in `fold`
         psi, counts, pairs, value = self._draw(prior, shard, psi, key, n_tokens)
         words = Pairs([pairs], counts.sum(axis=0))
-        return Rows(psi), Statistics(self.shares.statistics(psi, shard.given), words, value)
+        found = Statistics(self.shares.statistics(psi, shard.given), words, value)
+        return Rows(psi, counts.astype(np.int32)), found
 
     def _draw(self, prior, shard, psi, key, n_tokens):
         """Return psi, how many tokens have each topic (n, T), the pairs and the log likelihood."""
@@ -207,8 +247,8 @@ class TopicModel:
             law = self.shares.draw(parameters, statistics.shares, key.generator("parameters"))
             counts = statistics.words.table(*parameters.topics.shape)[:, : self.n_topics]
             drawn = self.parameters(law, self.words.mean(counts), statistics.words.tokens)
-        if key.sweep in [int(share * n_burn) for share in REORDERED]:
-            drawn = self.rename(drawn, np.argsort(-drawn.share, kind="stable"), key)
+        if self.link.has_order and key.sweep in [int(share * n_burn) for share in REORDERED]:
+            drawn = self.rename(drawn, largest_first(self.words, drawn.share), key)
         return drawn
 
     def rename(self, parameters, order, key):
@@ -225,7 +265,7 @@ class TopicModel:
     def agree(self, chains, key):
         """Give chains the labels of the first, by how alike their topics are."""
         topics = [self.words.describe(p)["topics"].reshape(self.n_topics, -1) for p in chains]
-        orders, _ = align(topics)
+        orders = matched(self.words, topics)
         return [chains[0], *(self.rename(p, o, key) for p, o in zip(chains[1:], orders[1:]))]
 
     def log_likelihood(self, statistics):
@@ -249,7 +289,8 @@ class TopicModel:
 
     def fold(self, prior, shard, rows, key):
         """Draw rows without summing anything up."""
-        return Rows(self._draw(prior, shard, rows.psi, key, int(shard.totals.sum()))[0])
+        psi, counts, *_ = self._draw(prior, shard, rows.psi, key, int(shard.totals.sum()))
+        return Rows(psi, counts.astype(np.int32))
 
     @property
     def folds_quickly(self):
@@ -269,7 +310,8 @@ class TopicModel:
         nothing = np.zeros((len(shard.rows), k))
         noise = key.normals("prior", shard.rows, 2 * k)
         block = self.shares.rows(prior.law, shard.given)
-        return Rows(block.draw(Potential(nothing, nothing), noise))
+        psi = block.draw(Potential(nothing, nothing), noise)
+        return Rows(psi, np.zeros((len(psi), self.n_topics), np.int32))
 
     def proportions_of(self, rows):
         return self.link.shares(rows.psi)
@@ -292,3 +334,8 @@ class TopicModel:
     def watch(self, shards):
         """Judge a run by what needs no labels."""
         return watched.ShareWatch.of(shards)
+
+
+def _renamed(move):
+    """Tell whether documents have topics to rename."""
+    return (move != np.arange(len(move))).any()

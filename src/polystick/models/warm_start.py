@@ -18,7 +18,12 @@ from polystick.kernels import collapsed
 from polystick.keys import Key
 from polystick.models.topic_words import padded
 
-N_SWEEPS = 60
+N_TRIAL = 60  # sweeps of each run before the likeliest is chosen
+N_SWEEPS = 250  # of that one, in all, but no more than
+TOKENS_SWEPT = 100_000_000  # allow
+REVIVED = (0.2, 0.4, 0.6)  # when in a run topics that died are given tokens again
+DEAD = 0.05  # of an even share of the tokens
+TWINS = 0.95  # cosine of the words of two topics that are one
 MAX_TOKENS = 1_500_000
 MIN_DOCUMENTS = 1000  # of a large corpus; where they are long, each gives a part of its tokens
 MOST_STARTS = 8  # runs, but one at least:
@@ -54,32 +59,87 @@ class Start(NamedTuple):
 
 
 def collapsed_start(shards, n_topics, n_words, concentration, key,
-                    n_sweeps=N_SWEEPS, max_tokens=MAX_TOKENS):  # fmt: skip
+                    n_sweeps=None, max_tokens=MAX_TOKENS):  # fmt: skip
     """Return a `Start`: `n_sweeps` collapsed sweeps over blocks of `Documents`, or a part of them.
 
-    A small corpus gets several, of which the likeliest is taken: on one with six clear topics, one in three
-    was stuck with two topics in one.
+    A small corpus gets several runs, of which the likeliest goes on: on one with six clear topics, one in
+    three was stuck with two topics in one.
     """
     tokens = expand(choose(shards, max_tokens, key.generator("warm start")))
-    n_starts = min(MOST_STARTS, max(1, TOKENS_OF_STARTS // max(1, len(tokens.words))))
-    found = [
-        _start(tokens, n_topics, n_words, concentration, Key(key.seed, -1 - number), n_sweeps)
+    n_tokens = max(1, len(tokens.words))
+    if n_sweeps is None:
+        n_sweeps = min(N_SWEEPS, max(N_TRIAL, TOKENS_SWEPT // n_tokens))
+    n_starts = min(MOST_STARTS, max(1, TOKENS_OF_STARTS // n_tokens))
+    runs = [
+        _Run(tokens, n_topics, n_words, concentration, Key(key.seed, -1 - number), n_sweeps)
         for number in range(n_starts)
     ]
-    return max(found, key=lambda pair: pair[0])[1]
+    for run in runs:
+        run.advance(min(N_TRIAL, n_sweeps))
+    best = max(runs, key=lambda run: run.value)
+    best.advance(n_sweeps - best.sweep)
+    return best.found()
 
 
-def _start(tokens, n_topics, n_words, concentration, key, n_sweeps):
-    """Return the log likelihood and the `Start` of one run."""
-    alpha, value = initial_alpha(n_topics), -np.inf
-    state = assigned(tokens, random_assignments(tokens, n_topics, key), n_topics, n_words)
-    for sweep in range(n_sweeps):
-        value = advance(tokens, state, alpha, concentration, key.at(f"warm start {sweep}"))
-        if sweep % LEARN_EVERY == LEARN_EVERY - 1:
-            alpha = learn_alpha(count_documents(tokens, state.assignments, n_topics), alpha)
-    document_topics = count_documents(tokens, state.assignments, n_topics)
-    word_topics = state.word_topics[:, :n_topics].astype(np.float64)
-    return value, Start(word_topics, alpha, document_topics, tokens.rows)
+class _Run:
+    """A collapsed sampler on its way."""
+
+    def __init__(self, tokens, n_topics, n_words, concentration, key, n_sweeps):
+        self.tokens, self.n_topics, self.concentration, self.key = (
+            tokens,
+            n_topics,
+            concentration,
+            key,
+        )
+        self.alpha, self.value, self.sweep = initial_alpha(n_topics), -np.inf, 0
+        self.revived = [int(part * n_sweeps) for part in REVIVED]
+        self.state = assigned(tokens, random_assignments(tokens, n_topics, key), n_topics, n_words)
+
+    def advance(self, n_sweeps):
+        for _ in range(n_sweeps):
+            if self.sweep in self.revived:
+                self._revive()
+            bits = self.key.at(f"warm start {self.sweep}")
+            self.value = advance(self.tokens, self.state, self.alpha, self.concentration, bits)
+            self.sweep += 1
+            if self.sweep % LEARN_EVERY == 0:
+                self.alpha = learn_alpha(self._document_topics(), self.alpha)
+
+    def _revive(self):
+        """Join twins; then let each topic without tokens have those of a large one in half the documents."""
+        rng, topics = self.key.generator(f"revive {self.sweep}"), self.state.assignments.copy()
+        for kept, joined in twins(self.state.word_topics[:, : self.n_topics]):
+            topics[topics == joined] = kept
+        document = np.repeat(np.arange(len(self.tokens.rows)), np.diff(self.tokens.starts))
+        sizes = np.bincount(topics, minlength=self.n_topics)
+        for dead in np.flatnonzero(sizes < DEAD * sizes.mean()):
+            large = sizes.argmax()
+            half = rng.random(len(self.tokens.rows)) < 0.5
+            topics[(topics == large) & half[document]] = dead
+            sizes = np.bincount(topics, minlength=self.n_topics)
+            self.alpha[[large, dead]] = 0.5 * (self.alpha[large] + self.alpha[dead])
+        if (topics != self.state.assignments).any():
+            n_words = len(self.state.word_topics)
+            self.state = assigned(self.tokens, topics, self.n_topics, n_words)
+
+    def _document_topics(self):
+        return count_documents(self.tokens, self.state.assignments, self.n_topics)
+
+    def found(self):
+        word_topics = self.state.word_topics[:, : self.n_topics].astype(np.float64)
+        return Start(word_topics, self.alpha, self._document_topics(), self.tokens.rows)
+
+
+def twins(word_topics):
+    """Return pairs (kept, joined) of topics, columns of counts (V, T), whose words are the same."""
+    lengths = np.maximum(np.linalg.norm(word_topics, axis=0), 1e-30)
+    likeness = (word_topics / lengths).T @ (word_topics / lengths)
+    joined, pairs = set(), []
+    for a, b in np.argwhere(np.triu(likeness > TWINS, 1)).tolist():
+        if a not in joined and b not in joined:
+            joined.add(b)
+            pairs.append((a, b))
+    return pairs
 
 
 # tokens

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from polystick.conjugate import NormalInverseWishart
+from polystick.kernels import stick_moves
 from polystick.population.gammas import inverse_gamma
 
 __all__ = ["LearnedScale", "ScaledFactor", "ScaledParameters"]
@@ -120,6 +121,27 @@ class LearnedScale:
         return parameters._replace(
             spread=inverse_gamma(0.5 * (nu + k), rate, rng), strength=np.asarray(strength)
         )
+
+    def move(self, parameters, gains, stretch, shift, rng):
+        """Decide which sticks of all rows are stretched or shifted with their part of the law.
+
+        gains : (k,) of the log likelihood, were all of them
+
+        Returns parameters, and the stretch and the shift (k,) that rows must follow.
+        """
+        stretch, shift, away = stretch.copy(), shift.copy(), parameters.mean - self.centre
+        heights, strength = np.log(rng.random(len(away))), float(parameters.strength)
+        cov, precision, spread = (
+            np.array(part) for part in (parameters.cov, parameters.precision, parameters.spread)
+        )
+        if shift.any():
+            stick_moves.shift_in_place(heights, gains, precision, strength, away, shift)
+        else:
+            stick_moves.stretch_in_place(
+                heights, gains, away, strength, self.scale**-2.0, stretch, cov, precision, spread
+            )
+        law = {"mean": self.centre + away, "cov": cov, "precision": precision, "spread": spread}
+        return parameters._replace(**law), stretch, shift
 
     def recentre(self, parameters, rng):
         return self.given(parameters).recentre(parameters, rng)
