@@ -9,6 +9,9 @@ import scipy.sparse
 from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, scores
 from polystick.baselines import LDA, LogisticNormalTopicModel
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*never seen in fit", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 SCHEDULE = Gibbs(n_draws=60, n_burn=60, n_chains=1)
 N_WORDS, YEARS = 40, np.repeat([2000, 2001, 2002], 60)
 
@@ -96,9 +99,7 @@ def test_draws_and_deviations_are_exact(fitted):
     mean, draws, std = model.transform(
         counts, return_draws=True, return_std=True, n_draws=8, **times
     )
-    np.testing.assert_array_equal(
-        mean, model.transform(counts, method="exact", n_draws=8, **times)
-    )
+    np.testing.assert_array_equal(mean, model.transform(counts, method="exact", n_draws=8, **times))
     assert draws.shape == (8, *mean.shape)
     np.testing.assert_allclose(std, draws.std(axis=0), atol=1e-12)
 

@@ -12,16 +12,25 @@ TREES = {"sticks": Decomposition.sticks(range(5)), "balanced": Decomposition.bal
 
 
 @pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture
 def documents(rng):
     return random_corpus(rng, 6, 12, 5)
+
+
+def words_of(documents, sizes):
+    places = documents.starts, documents.stops, documents.words, documents.counts
+    return quick_folds.Words(*places, documents.topics, sizes)
 
 
 def settle_sticks(documents, tree, precision, means, sizes=None):
     n, k = means.shape
     counts, psi = np.empty((n, k + 1)), np.empty((n, k))
     quick_folds.settle_sticks(
-        documents.starts, documents.stops, documents.words, documents.counts, documents.topics,
-        np.ones(k + 1) if sizes is None else sizes, tree.children, precision, means,
+        words_of(documents, np.ones(k + 1) if sizes is None else sizes), tree.children, precision, means,
         tree.psi_from_log(np.zeros(k + 1)), STEPS, TOLERANCE, counts, psi,
     )  # fmt: skip
     return counts, psi
@@ -29,10 +38,7 @@ def settle_sticks(documents, tree, precision, means, sizes=None):
 
 def settle_dirichlet(documents, alpha, sizes):
     counts = np.empty((len(documents.rows), len(alpha)))
-    quick_folds.settle_dirichlet(
-        documents.starts, documents.stops, documents.words, documents.counts, documents.topics,
-        sizes, alpha, STEPS, TOLERANCE, counts,
-    )  # fmt: skip
+    quick_folds.settle_dirichlet(words_of(documents, sizes), alpha, STEPS, TOLERANCE, counts)
     return counts
 
 

@@ -4,11 +4,7 @@ Each step shares the tokens of a document among topics in proportion to weights[
 moves the law's own coordinates to where they are best for these shares (EM). Documents start from equal
 weights, so that their words decide which mode they climb to.
 
-starts, stops : (n,) int64; the cells of document i
-cells         : (cells,) int32; the row of topics for each cell
-counts        : (cells,) int32
-topics        : (rows, Tp) float32, Tp a multiple of WIDTH, padded by zeros
-sizes         : (T,) float64: a word's weight in topic t is topics[row, t] / sizes[t]
+words         : the `Words` of n documents
 n_steps       : at most; a document ends when its weights move by less than tolerance in sum
 topic_counts  : (n, T) float64 out: the expected tokens of each topic
 
@@ -17,6 +13,7 @@ changes no share and keeps single precision from underflow. Words that no topic 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,21 +26,33 @@ NEWTON_STEPS = 4
 SMALL_SLOPE = 1e-6  # tokens
 
 
+class Words(NamedTuple):
+    """The words of documents, and their topics."""
+
+    starts: np.ndarray  # (n,) int64: document i has the cells from here
+    stops: np.ndarray  # (n,) int64: to here
+    cells: np.ndarray  # (cells,) int32: the row of topics for each cell
+    counts: np.ndarray  # (cells,) int32
+    topics: np.ndarray  # (rows, Tp) float32, Tp a multiple of WIDTH, padded by zeros
+    sizes: np.ndarray  # (T,) float64: a word's weight in topic t is topics[row, t] / sizes[t]
+
+
 @kernel(inline="always")
-def _longest(starts, stops):
+def _longest(words):
     """Return the cells of the document that has most of them."""
     longest = 0
-    for i in range(starts.shape[0]):
-        longest = max(longest, stops[i] - starts[i])
+    for i in range(words.starts.shape[0]):
+        longest = max(longest, words.stops[i] - words.starts[i])
     return longest
 
 
 @kernel(inline="always")
-def _gather(start, stop, cells, counts, topics, sizes, rows, tokens):
-    """Copy the topics of a document's words into rows, its counts into tokens; return how many."""
+def _gather(words, i, rows, tokens):
+    """Copy the topics of the words of document i into rows, its counts into tokens; return how many."""
+    topics, sizes = words.topics, words.sizes
     size, at = topics.shape[1], 0
-    for cell in range(start, stop):
-        word, top = cells[cell], ZERO
+    for cell in range(words.starts[i], words.stops[i]):
+        word, top = words.cells[cell], ZERO
         for t in range(sizes.shape[0]):
             value = np.float32(topics[word, t] / sizes[t])
             rows[at * size + t] = value
@@ -51,7 +60,7 @@ def _gather(start, stop, cells, counts, topics, sizes, rows, tokens):
         if top > ZERO:
             for t in range(sizes.shape[0]):
                 rows[at * size + t] /= top
-            tokens[at] = counts[cell]
+            tokens[at] = words.counts[cell]
             at += 1
     return at
 
@@ -169,8 +178,7 @@ def _move_nodes(i, precision, means, successes, trials, gap):
 
 
 @kernel
-def settle_sticks(starts, stops, cells, counts, topics, sizes, children, precision, means, start,
-                  n_steps, tolerance, topic_counts, psi):  # fmt: skip
+def settle_sticks(words, children, precision, means, start, n_steps, tolerance, topic_counts, psi):
     """Climb to where the law of psi times the probability of the words is largest.
 
     children  : (k, 2) the tree whose leaves are topics
@@ -180,13 +188,13 @@ def settle_sticks(starts, stops, cells, counts, topics, sizes, children, precisi
     psi       : (n, k) out
     """
     n, k = psi.shape
-    longest, size = _longest(starts, stops), topics.shape[1]
+    longest, size = _longest(words), words.topics.shape[1]
     rows, tokens = np.zeros(longest * size, np.float32), np.empty(longest, np.float32)
     weights, shares = np.zeros(size, np.float32), np.empty(size, np.float32)
     gap, above, logs = np.empty(k), np.empty(k), np.empty(k + 1)
     successes, trials = np.empty(k), np.empty(k)
     for i in range(n):
-        n_rows = _gather(starts[i], stops[i], cells, counts, topics, sizes, rows, tokens)
+        n_rows = _gather(words, i, rows, tokens)
         for t in range(k + 1):
             weights[t] = ONE
         for j in range(k):
@@ -204,17 +212,16 @@ def settle_sticks(starts, stops, cells, counts, topics, sizes, children, precisi
 
 
 @kernel
-def settle_dirichlet(starts, stops, cells, counts, topics, sizes, alpha, n_steps, tolerance,
-                     topic_counts):  # fmt: skip
+def settle_dirichlet(words, alpha, n_steps, tolerance, topic_counts):
     """Climb to where shares are (expected tokens of each topic + alpha), normalised.
 
     alpha : (T,)
     """
-    longest, size = _longest(starts, stops), topics.shape[1]
+    longest, size = _longest(words), words.topics.shape[1]
     rows, tokens = np.zeros(longest * size, np.float32), np.empty(longest, np.float32)
     weights, shares = np.zeros(size, np.float32), np.empty(size, np.float32)
     for i in range(topic_counts.shape[0]):
-        n_rows = _gather(starts[i], stops[i], cells, counts, topics, sizes, rows, tokens)
+        n_rows = _gather(words, i, rows, tokens)
         for t in range(alpha.shape[0]):
             weights[t] = ONE
         for _ in range(n_steps):

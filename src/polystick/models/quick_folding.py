@@ -31,7 +31,7 @@ def settle_sticks(decomposition, law, shard, cells, topics, sizes):
     means = np.array(np.broadcast_to(law.mean, shape), order="C")
     start = decomposition.psi_from_log(np.zeros(decomposition.n_categories))
     quick_folds.settle_sticks(
-        shard.starts, shard.stops, cells, shard.counts, topics, sizes,
+        quick_folds.Words(shard.starts, shard.stops, cells, shard.counts, topics, sizes),
         decomposition.children, law.precision, means, start, N_STEPS, TOLERANCE, counts, psi,
     )  # fmt: skip
     mode, mean = decomposition.probabilities(psi), _mean(decomposition, law, means, counts, psi)
@@ -51,9 +51,7 @@ def _mean(decomposition, law, means, counts, psi):
 def settle_dirichlet(alpha, shard, cells, topics, sizes):
     """Return shares (n, T) under a Dirichlet law, given topics (rows, padded T)."""
     counts = np.empty((len(shard.rows), len(alpha)))
-    quick_folds.settle_dirichlet(
-        shard.starts, shard.stops, cells, shard.counts, topics, sizes,
-        alpha, N_STEPS, TOLERANCE, counts,
-    )  # fmt: skip
+    words = quick_folds.Words(shard.starts, shard.stops, cells, shard.counts, topics, sizes)
+    quick_folds.settle_dirichlet(words, alpha, N_STEPS, TOLERANCE, counts)
     shares = counts + alpha
     return shares / shares.sum(axis=1, keepdims=True)
