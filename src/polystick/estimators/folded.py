@@ -15,7 +15,7 @@ class Folded(NamedTuple):
 
 def summed(states, keep_draws):
     """Sum up (means, draw), both (n, T), of each state; two arrays are held, not one for each state."""
-    total, kept, n_states = 0.0, [], 0
+    total, kept, n_states = np.zeros(()), [], 0
     about, squares = 0.0, 0.0  # the mean of draws, and squared gaps from it (Welford 1962)
     for mean, draw in states:
         n_states += 1
