@@ -78,3 +78,24 @@ def expect(corpus, counts, topics):
         of_words[word] += share
         value += count * np.log(u.sum())
     return of_topics, of_words, value
+
+
+def log_posterior(psi, corpus, tree, precision, means, topics):
+    """Return log p(words, psi) of each document but for constants, (n,), given topics (V, T)."""
+    words = np.array([s @ topics.T for s in tree.probabilities(psi)])
+    logs = corpus.counts * np.log(words[corpus.documents, corpus.words])
+    gap = psi - means
+    return np.bincount(corpus.documents, logs) - 0.5 * np.einsum("ni,ij,nj->n", gap, precision, gap)
+
+
+def dirichlet_shares(corpus, topics, alpha, n_steps):
+    """Return shares (n, T) at which they are expected tokens + alpha, from equal ones on."""
+    n = len(corpus.rows)
+    shares = np.full((n, len(alpha)), 1.0 / len(alpha))
+    for _ in range(n_steps):
+        joint = shares[corpus.documents] * topics[corpus.words]
+        joint *= (corpus.counts / joint.sum(axis=1))[:, None]
+        found = np.tile(alpha, (n, 1))
+        np.add.at(found, corpus.documents, joint)
+        shares = found / found.sum(axis=1, keepdims=True)
+    return shares

@@ -21,6 +21,7 @@ from polystick import (
     SmoothedUnigram,
     decompose,
 )
+from polystick.models.folding import fold_in
 from statistics_tools import MAX_Z, z_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -147,9 +148,10 @@ def test_replicates_have_the_means_of_the_documents():
     model.fit(WORDS)
     drawn = model.predict_counts(WORDS, n_draws=300)
     documents = model._documents(model._check(WORDS), None)
-    means, _ = documents.fold(300)
-    topics = [state["topics"] for state in documents.states(300)]
-    words = np.mean([m @ t for m, t in zip(means, topics)], axis=0)
+    states, (shard,) = documents.states(300), model.model_.shards(documents.counts)
+    priors = [model.model_.fold_prior(state) for state in states]
+    means = [mean for mean, _ in fold_in(model.model_, priors, shard, 1)]
+    words = np.mean([m @ s["topics"] for m, s in zip(means, states)], axis=0)
     assert np.abs(z_scores(drawn, 40 * words)).max() < MAX_Z
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from polystick.alignment import align
 from polystick.kernels import gammas
 from polystick.models import documents, topic_agreement, warm_start, watched
+from polystick.models.quick_folding import settle_dirichlet
 from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
 
@@ -245,6 +246,12 @@ class DirichletTopics:
         given = (shard, self.word_ids(shard), weights, prior.topics, n_tokens, key)
         counts, _, _ = draw_topics(*given)
         return FoldedRows(draw_shares(prior.alpha, counts, shard.rows, key.at("shares")))
+
+    folds_quickly: ClassVar = True
+
+    def quick_shares(self, prior, shard):
+        """Return shares (n, T) of documents given their words, without draws."""
+        return settle_dirichlet(prior.alpha, shard, self.word_ids(shard), prior.topics, prior.sizes)
 
     def prior_rows(self, prior, shard, key):
         """Draw rows as if no word had been seen."""

@@ -11,6 +11,8 @@ from polystick.commands.files import Reading, Table, read, table_of, with_column
 from polystick.commands.texts import count_words, read_texts
 
 _LEAST_TOPICS = 5  # that associations have a meaning for
+_TOPIC_STATES = 32  # of topics, which are large, in the folder of a run
+_LEAST_BYTES, _MOST_BYTES = 2**22, 2**28  # of the draws of a variable
 
 
 class Data(NamedTuple):
@@ -38,7 +40,7 @@ def make_estimator(
 ):
     """Return the estimator that the options ask for."""
     common = {
-        "inference": _inference(options),
+        "inference": _inference(options, _bytes_of(kind, options, n_categories)),
         "random_state": options["seed"],
         "n_jobs": options["threads"],
         "progress": progress,
@@ -77,16 +79,24 @@ def associations_of(kind, estimator, data):
     return estimator.topic_association(counts).table(None, all_pairs=True)
 
 
-def _inference(options):
+def _bytes_of(kind, options, n_categories):
+    """Return how many bytes draws of a variable may take: of topics, as many as 32 of their states."""
+    if kind != "topics":
+        return _MOST_BYTES
+    states = _TOPIC_STATES * 4 * options["topics"] * n_categories
+    return min(_MOST_BYTES, max(_LEAST_BYTES, states))
+
+
+def _inference(options, max_bytes):
     from polystick import Gibbs, MeanField, StochasticVI
 
     if options.get("svi"):
-        return StochasticVI(n_draws=options["draws"], max_bytes=2**28)
+        return StochasticVI(n_draws=options["draws"], max_bytes=max_bytes)
     if options["mean_field"]:
-        return MeanField(n_draws=options["draws"], max_bytes=2**28)
+        return MeanField(n_draws=options["draws"], max_bytes=max_bytes)
     sizes = {f"n_{name}": options[name] for name in ("draws", "burn", "chains")}
     until = {name: options.get(name) or None for name in ("min_ess", "max_draws")}
-    return Gibbs(**sizes, **until, max_bytes=2**28)
+    return Gibbs(**sizes, **until, max_bytes=max_bytes)
 
 
 # how they are made

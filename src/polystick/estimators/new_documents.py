@@ -1,12 +1,14 @@
 """Documents under the topics of a posterior, and documents that could have been."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from polystick import scores
+from polystick.estimators.folded import joined, summed
 from polystick.estimators.replicates import check_room, drawn_counts, generator
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.posterior import Posterior
@@ -37,46 +39,63 @@ class NewDocuments:
         names = self.model.fold_names
         return [dict(zip(names, s)) for s in self.posterior.spread(names, n_draws, chain)]
 
-    def fold(self, n_draws, chain=None):
-        """Return means and draws (states, n, T) of the documents' shares."""
+    def fold(self, n_draws, chain=None, keep_draws=False):
+        """Return the `Folded` shares of the documents.
+
+        States are summed up within a block, so that memory does not grow with them unless draws are kept.
+        """
+
+        def work(priors, shard, numbers):
+            return summed(folding.fold_in(self.model, priors, shard, self.seed), keep_draws)
+
+        return joined(self._map(self.states(n_draws, chain), work))
+
+    def settle(self, described):
+        """Return shares (n, T) by climbing under one state, name -> array; exact draws are for others."""
         parts = self._map(
-            self.states(n_draws, chain),
-            lambda priors, shard: list(folding.fold_in(self.model, priors, shard, self.seed)),
+            [described], lambda priors, shard, _: self.model.quick_shares(*priors, shard)
         )
-        means, draws = zip(*[zip(*part) for part in parts])
-        return tuple(
-            np.concatenate([np.stack(p) for p in values], axis=1) for values in (means, draws)
-        )
+        return np.concatenate(parts)
 
     def anneal(self, n_draws):
         """Return log weights (states, n), whose exp average to each document's probability."""
         parts = self._map(
             self.states(n_draws),
-            lambda priors, shard: folding.annealed_log_weights(
+            lambda priors, shard, _: folding.annealed_log_weights(
                 self.model, priors, shard, self.seed
             ),
         )
         return np.concatenate(parts, axis=1)
 
     def _map(self, states, work):
-        """Map work(priors, shard) over blocks of documents."""
+        """Map work(priors, shard, numbers) over blocks of documents; numbers: a slice of them."""
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             priors = [self.model.fold_prior(state) for state in states]
             shards = self._shards(folding.content_ids(self.counts))
-            return list(execution.map(lambda shard: work(priors, shard), shards))
+            edges = np.cumsum([0, *(len(shard.rows) for shard in shards)])
+            blocks = [(shard, slice(*pair)) for shard, pair in zip(shards, pairwise(edges))]
+            return list(execution.map(lambda block: work(priors, *block), blocks))
 
     def _shards(self, ids):
         return self.model.shards(self.counts, _DOCUMENTS_AT_ONCE, ids, **self.given)
 
     def complete(self, rest, n_draws, per, coefficient):
         """Return log likelihoods (n,) of the rest of the words, given those that the documents have."""
-        means, draws = self.fold(n_draws)
-        topics = [state["topics"] for state in self.states(n_draws)]
+        states = self.states(n_draws)
+        topics = [state["topics"] for state in states]
         if topics[0].ndim == 3:
             rest = _by_slice(rest, self.given["slices"], topics[0].shape[1])
-        flat = (each.reshape(len(each), -1) for each in topics)
-        shares = means if per == "token" else draws
-        return scores.completion(shares, flat, rest, per=per, coefficient=coefficient)
+        flat = [each.reshape(len(each), -1) for each in topics]
+        which = 0 if per == "token" else 1  # means, or draws
+
+        def work(priors, shard, numbers):
+            folded = folding.fold_in(self.model, priors, shard, self.seed)
+            shares = (each[which] for each in folded)
+            used, here = _used_words(rest[numbers])
+            few = (each[:, used] for each in flat)
+            return scores.completion(shares, few, here, per=per, coefficient=coefficient)
+
+        return np.concatenate(self._map(states, work))
 
     # state after state; documents that are alike differ
 
@@ -143,3 +162,10 @@ def _by_slice(counts, slices, n_slices):
     columns = counts.indices + counts.shape[1] * np.repeat(slices, np.diff(counts.indptr))
     shape = (counts.shape[0], counts.shape[1] * n_slices)
     return scipy.sparse.csr_array((counts.data, columns, counts.indptr), shape=shape)
+
+
+def _used_words(counts):
+    """Return the words that counts (n, V) have, (u,), and counts of these alone, (n, u)."""
+    used, columns = np.unique(counts.indices, return_inverse=True)
+    parts = (counts.data, columns, counts.indptr)
+    return used, scipy.sparse.csr_array(parts, shape=(counts.shape[0], len(used)))

@@ -66,6 +66,11 @@ class Normal:
         return self.precision @ self.mean
 
     @cached_property
+    def about_mean(self) -> "Normal":
+        """The law of psi_i - mean."""
+        return Normal(np.zeros_like(self.mean), self.cov, self.precision)
+
+    @cached_property
     def root(self) -> np.ndarray:
         """The upper triangular root with cov = root' root."""
         return _root(self.cov)
@@ -139,6 +144,10 @@ class Shifted:
     @property
     def precision(self):
         return self.normal.precision
+
+    @property
+    def about_mean(self):
+        return self.normal
 
     def draw(self, potential, noise):
         """Draw psi (n, k) given the potential, as `Normal.draw` does."""

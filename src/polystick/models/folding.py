@@ -9,6 +9,7 @@ Any topic model will do that has
     fold(prior, shard, rows, key)    -> rows, drawn so that the law of the shares given the words stays
     proportions_of(rows)             -> shares of topics (n, T)
     word_ids(shard)                  -> the row of `topics` for each cell
+    folds_quickly                    -> whether there is quick_shares(prior, shard) -> (n, T), without draws
 
 so all models are scored by one estimator. A prior is one posterior state of the topics; documents move on
 from state to state.

@@ -15,6 +15,7 @@ from polystick import augmentation
 from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
 from polystick.models.multinomial import RowFactors
+from polystick.models.quick_folding import settle_sticks
 
 RENAMED = 4096  # draws that tell the law of psi under other names
 LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
@@ -170,6 +171,10 @@ class Sticks:
         noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
         psi = self.rename(mean + noise @ np.linalg.cholesky(cov).T, order)
         return psi.mean(axis=0), np.atleast_2d(np.cov(psi, rowvar=False))
+
+    def quick_shares(self, law, shard, cells, topics, sizes):
+        """Return shares (n, T) given words, without draws."""
+        return settle_sticks(self.decomposition, law, shard, cells, topics, sizes)
 
     # mean field
 

@@ -296,6 +296,18 @@ class TopicModel:
         psi, counts, *_ = self._draw(prior, shard, rows.psi, key, int(shard.totals.sum()))
         return Rows(psi, counts.astype(np.int32))
 
+    @property
+    def folds_quickly(self):
+        """Whether the link knows a way without draws."""
+        return hasattr(self.link, "quick_shares")
+
+    def quick_shares(self, prior, shard):
+        """Return shares (n, T) of documents given their words, without draws."""
+        law = self.shares.rows(prior.law, shard.given)
+        return self.link.quick_shares(
+            law, shard, self.words.cells(shard), prior.topics, prior.sizes
+        )
+
     def prior_rows(self, prior, shard, key):
         """Draw rows as if no word had been seen, each the same in any company."""
         k = self.link.n_dims
