@@ -48,6 +48,7 @@ bench: .venv/.particles
 
 bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_accuracy.py
+	$(BIN)/python benchmarks/topic_transform.py
 	$(BIN)/python benchmarks/topic_scores.py
 	$(BIN)/python benchmarks/topic_scale.py
 
