@@ -82,9 +82,13 @@ class Task:
 
     def _fold(self, model, states, shown):
         priors = [model.fold_prior(dict(zip(model.fold_names, state))) for state in states]
+        firsts = range(0, len(states), STATES)
         with one_blas_thread():
             parts = [
-                [mean for mean, _ in folding.fold_in(model, priors, shard, self.seed)]
+                [
+                    mean
+                    for mean, _ in folding.fold_in(model, priors, shard, self.seed, firsts=firsts)
+                ]
                 for shard in model.shards(shown, ids=folding.content_ids(shown), size=64)
             ]
         return [np.concatenate(blocks) for blocks in zip(*parts)]

@@ -182,3 +182,14 @@ def test_mean_field_draws_are_from_the_factor(field):
     assert field.tree.attrs["inference"] == "mean_field"
     gap = field.flat("theta").mean() - field.factor.mean
     assert abs(gap) < 5 * np.sqrt(field.factor.variance / 30)
+
+
+@pytest.mark.parametrize(
+    ("n_draws", "firsts"), [(6, [0, 2, 4]), (7, [0, 2, 5]), (1, [0]), (99, [0, 5, 10])]
+)
+def test_the_first_states_of_chains_are_known(n_draws, firsts):
+    values = np.arange(15.0).reshape(3, 5)
+    posterior = Posterior.build({"posterior": {"x": values}})
+    chains = [int(x) // 5 for (x,) in posterior.spread(["x"], n_draws)]
+    found = list(posterior.firsts_of_chains(["x"], n_draws))
+    assert found == [chains.index(c) for c in sorted(set(chains))] == firsts

@@ -157,6 +157,25 @@ def test_a_long_chain_of_one_document_has_the_posterior_mean():
     assert (np.abs(draws.mean(axis=0) - exact) < MAX_Z * standard_error(draws)).all()
 
 
+@needs_jit
+@pytest.mark.parametrize("firsts", [(0, 1), (0,)])
+def test_documents_start_again_at_a_chain_whose_topics_are_others(firsts):
+    """A document of 4000 tokens of one topic cannot leave it in a few sweeps: it must start anew."""
+    sharp = np.kron(np.eye(2), [0.5, 0.5]) * (1 - 4e-3) + 1e-3
+    law = NormalInverseWishart(np.zeros(1), 1.0, 4 * np.eye(1), 4.0)
+    model = correlated_topics(4, 0.1, law, Decomposition.sticks([0, 1]))
+    states = [
+        {"mean": np.zeros(1), "cov": 4 * np.eye(1), "topics": t} for t in (sharp, sharp[::-1])
+    ]
+    priors = [model.fold_prior(state) for state in states]
+    shard = copies([2000, 2000, 0, 0], 20)
+    found = [
+        mean for mean, _ in folding.fold_in(model, priors, shard, 3, firsts=firsts, n_sweeps=2)
+    ]
+    assert found[0][:, 0].min() > 0.99
+    assert (found[1][:, 1].min() > 0.99) == (1 in firsts)
+
+
 # tokens in random order, and ids
 
 

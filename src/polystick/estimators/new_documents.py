@@ -87,9 +87,10 @@ class NewDocuments:
             rest = _by_slice(rest, self.given["slices"], topics[0].shape[1])
         flat = [each.reshape(len(each), -1) for each in topics]
         which = 0 if per == "token" else 1  # means, or draws
+        firsts = self.posterior.firsts_of_chains(self.model.fold_names, n_draws)
 
         def work(priors, shard, numbers):
-            folded = folding.fold_in(self.model, priors, shard, self.seed)
+            folded = folding.fold_in(self.model, priors, shard, self.seed, firsts=firsts)
             shares = (each[which] for each in folded)
             used, here = _used_words(rest[numbers])
             few = (each[:, used] for each in flat)

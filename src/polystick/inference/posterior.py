@@ -100,9 +100,13 @@ class Posterior:
     ) -> list[tuple[Array, ...]]:
         """Return about n_draws tuples of the variables, evenly spaced over chains and time."""
         arrays = self.together(names, chain)
-        n_kept = len(arrays[0])
-        picked = np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
-        return [tuple(array[i] for array in arrays) for i in picked]
+        return [tuple(array[i] for array in arrays) for i in _evenly(len(arrays[0]), n_draws)]
+
+    def firsts_of_chains(self, names: Sequence[str], n_draws: int) -> Array:
+        """Return the numbers of those of `spread` over all chains that are the first of a chain."""
+        n_chains, n_kept = len(self[names[0]]), len(self.together(names)[0])
+        chains = _evenly(n_kept, n_draws) // (n_kept // n_chains)
+        return np.unique(chains, return_index=True)[1]
 
     def even_draws(self, names: Sequence[str], n_draws: int | None) -> Array:
         """Return the numbers of draws that all of the variables have: evenly spaced, the same in each chain.
@@ -246,6 +250,11 @@ def _renewed(tree: Any) -> Any:
         tree["sample_stats"] = stats.rename(log_likelihood="total_log_likelihood")
     tree.attrs["polystick_format"] = FORMAT
     return tree
+
+
+def _evenly(n_kept: int, n_draws: int) -> Array:
+    """Return the numbers of at most n_draws of n_kept, evenly spaced."""
+    return np.unique(np.linspace(0, n_kept - 1, min(n_draws, n_kept)).round().astype(int))
 
 
 def _joined(draws: Array) -> Array:

@@ -12,7 +12,7 @@ Any topic model will do that has
     folds_quickly                    -> whether there is quick_shares(prior, shard) -> (n, T), without draws
 
 so all models are scored by one estimator. A prior is one posterior state of the topics; documents move on
-from state to state.
+from state to state of a chain, and start again at the next chain, whose topics are others.
 """
 
 import itertools
@@ -24,17 +24,22 @@ from scipy.stats import norm
 from polystick.keys import Key
 
 
-def fold_in(model, priors, shard, seed, *, n_burn=25, n_sweeps=5):
-    """Yield for each state the shares of topics (n, T): their mean over the last sweeps, and one draw."""
-    rows, sweep = model.initial_rows(priors[0], shard, Key(seed)), 0
+def fold_in(model, priors, shard, seed, *, firsts=(0,), n_burn=25, n_sweeps=10):
+    """Yield for each state the shares of topics (n, T): their mean over the last sweeps, and one draw.
+
+    firsts : numbers of the states that are the first of a chain
+    """
+    sweep = 0
     for number, prior in enumerate(priors):
-        mean = 0.0
-        for i in range(n_sweeps if number else n_burn + n_sweeps):
+        mean, burn = 0.0, n_burn if number in firsts else 0
+        if number in firsts:
+            rows = model.initial_rows(prior, shard, Key(seed, sweep))
+        for i in range(burn + n_sweeps):
             sweep += 1
             rows = model.fold(prior, shard, rows, Key(seed, sweep))
-            proportions = model.proportions_of(rows)
-            mean = mean + proportions if i >= (0 if number else n_burn) else 0.0
-        yield mean / n_sweeps, proportions
+            if i >= burn:
+                mean = mean + model.proportions_of(rows)
+        yield mean / n_sweeps, model.proportions_of(rows)
 
 
 def annealed_log_weights(model, priors, shard, seed, *, n_stages=40, n_particles=32):
