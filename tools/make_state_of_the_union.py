@@ -49,10 +49,9 @@ def count_words(texts, rarest=RAREST, n_words=N_WORDS):
         token_pattern=r"\b[a-z]{2,}\b",
         stop_words="english",
         min_df=rarest,
-        max_features=n_words,
     )
     counts = vectorizer.fit_transform(texts)
-    order = np.argsort(-np.asarray(counts.sum(axis=0)).ravel(), kind="stable")
+    order = np.argsort(-np.asarray(counts.sum(axis=0)).ravel(), kind="stable")[:n_words]
     counts = counts[:, order].tocsr()
     counts.sort_indices()
     return counts, vectorizer.get_feature_names_out()[order].astype(str)
