@@ -50,6 +50,9 @@ class Softmax:
     def rename(self, psi, order):
         return np.ascontiguousarray(psi[:, order])
 
+    def places(self, log_shares, held):
+        return np.arange(self.n_topics)
+
     def rename_law(self, mean, cov, order, key):
         return mean[order], cov[np.ix_(order, order)]
 

@@ -53,7 +53,7 @@ class VariationalTopicModel(TopicModel):
     approximation: Any  # (of shares, of words): who tells of their factors
 
     def initial_factor(self, shards, key):
-        """Start from collapsed LDA, with the largest topics first."""
+        """Start from collapsed LDA."""
         start = self.warm_start(shards, key)
         psi = self.psi_of(start)
         by = sum(len(shard.rows) for shard in shards) / max(len(psi), 1)

@@ -16,6 +16,7 @@ from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
 from polystick.models.multinomial import RowFactors
 from polystick.models.quick_folding import settle_sticks
+from polystick.models.topic_places import likeness, places
 
 RENAMED = 4096  # draws that tell the law of psi under other names
 LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
@@ -165,6 +166,12 @@ class Sticks:
 
     def rename(self, psi, order):
         return self.psi(self.log_shares(psi)[:, order])
+
+    def places(self, log_shares, held):
+        """Return an order: as they come where topics are broken off one by one, or those alike together."""
+        if self.has_order:
+            return np.arange(self.n_topics)
+        return places(self.decomposition.children, likeness(log_shares), held)
 
     def rename_law(self, mean, cov, order, key):
         """Match the moments of renamed psi: good enough for the one sweep that uses them."""

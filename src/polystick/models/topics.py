@@ -28,7 +28,8 @@ shares have
 
 and a link n_topics, n_dims (of psi), axis (their name), has_order (whether it matters which topic is first),
 shares(psi), log_shares(psi), psi(log_shares),
-draw(block, ids, counts, psi, key), rename(psi, order) and rename_law(mean, cov, order, key). What parts need
+draw(block, ids, counts, psi, key), rename(psi, order), rename_law(mean, cov, order, key) and
+places(log_shares, held), an order in which topics that were found suit the link. What parts need
 for mean field stands in `topic_factors`. Assignments of tokens live for one sweep only.
 """
 
@@ -162,7 +163,7 @@ class TopicModel:
     # Gibbs
 
     def initial_parameters(self, shards, key):
-        """Start from collapsed LDA, with the largest topics first."""
+        """Start from collapsed LDA."""
         start = self.warm_start(shards, key)
         law = self.shares.start(self.psi_of(start), key)
         words = self.words.mean(start.word_topics)
@@ -171,16 +172,13 @@ class TopicModel:
     def warm_start(self, shards, key):
         given = self.n_topics, self.words.n_words, self.words.concentration
         start = collapsed_start(shards, *given, key)
-        order = settled(self.words, start.word_topics)
-        return start._replace(
-            word_topics=start.word_topics[:, order],
-            alpha=start.alpha[order],
-            document_topics=start.document_topics[:, order],
-        )
+        start = start.renamed(settled(self.words, start.word_topics))
+        held = getattr(self.words, "seeded", ())
+        return start.renamed(self.link.places(start.log_shares, held))
 
     def psi_of(self, start):
         """Return psi (n, k) of the documents that a start has used."""
-        return self.link.psi(np.log(start.document_topics + start.alpha))
+        return self.link.psi(start.log_shares)
 
     def prepare(self, parameters):
         move = parameters.move if _renamed(parameters.move) else None

@@ -57,6 +57,19 @@ class Start(NamedTuple):
     document_topics: np.ndarray  # (n, T) whole counts of the documents used
     rows: np.ndarray  # (n,) uint64 ids of the documents used
 
+    def renamed(self, order):
+        """Return it with topic t being what topic order[t] was."""
+        return self._replace(
+            word_topics=self.word_topics[:, order],
+            alpha=self.alpha[order],
+            document_topics=self.document_topics[:, order],
+        )
+
+    @property
+    def log_shares(self):
+        """Logs of the expected shares (n, T), not normalised."""
+        return np.log(self.document_topics + self.alpha)
+
 
 def collapsed_start(shards, n_topics, n_words, concentration, key,
                     n_sweeps=None, max_tokens=MAX_TOKENS):  # fmt: skip
