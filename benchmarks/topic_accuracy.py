@@ -3,7 +3,8 @@
     python benchmarks/topic_accuracy.py [--jobs N] [--resume] [--corpora NAME ...] [PART ...]
 
 Ours are the public faces with their defaults. Three splits hold documents out, of which a model sees a part
-and is scored on the rest: the log of the predictive probability, averaged over states of three chains. Peers
+and is scored on the rest: the log of the predictive probability, averaged over states of three chains, and
+over as many of each chain alone. Peers
 are scored twice, with shares of topics found as ours are given their topics and prior, and with their own.
 Each part of the work on each split has a process of its own, which leaves its numbers in FOLDER; with
 --resume those that are there are used again. Takes hours on two cores, most of it tomotopy's CTM; writes
@@ -67,22 +68,33 @@ class Task:
         logs = [model.score_samples(self.test, observed=s, n_draws=N_STATES) for s in SHARES]
         return {
             "logs": np.nan_to_num(logs),
+            "alone": np.mean([self._of_chain(model, chain) for chain in range(N_CHAINS)], axis=0),
             "tokens": self.tokens,
             "seconds": seconds,
         }
+
+    def _of_chain(self, fitted, chain):
+        """Score as many states of one chain alone."""
+        model, posterior = fitted.model_, fitted.posterior_
+        states = posterior.spread(model.fold_names, N_STATES, chain)
+        topics = [state[model.fold_names.index("topics")] for state in states]
+        return [
+            scores.completion(self._fold(model, states, shown, (0,)), topics, rest)
+            for shown, rest in self.parts
+        ]
 
     def peer(self, model, states, own):
         """Score states of a peer: folded in by our `model`, and by `own`, shown -> shares per state."""
         topics = [state[model.fold_names.index("topics")] for state in states]
         folded, theirs = [], []
         for i, (shown, rest) in enumerate(self.parts):
-            folded.append(scores.completion(self._fold(model, states, shown), topics, rest))
+            shares = self._fold(model, states, shown, range(0, len(states), STATES))
+            folded.append(scores.completion(shares, topics, rest))
             theirs.append(scores.completion(own[i], topics, rest))
         return {"logs": np.stack(folded), "own": np.stack(theirs), "tokens": self.tokens}
 
-    def _fold(self, model, states, shown):
+    def _fold(self, model, states, shown, firsts):
         priors = [model.fold_prior(dict(zip(model.fold_names, state))) for state in states]
-        firsts = range(0, len(states), STATES)
         with one_blas_thread():
             parts = [
                 [
@@ -193,7 +205,7 @@ def do(name, part, seed):
 def do_all(names, parts, n_jobs, resume):
     """Do parts in processes of their own, with one BLAS thread each."""
     FOLDER.mkdir(exist_ok=True)
-    todo = [(name, part, seed) for part in parts for seed in SEEDS for name in names]
+    todo = [(name, part, seed) for seed in SEEDS for name in names for part in parts]
     todo = [job for job in todo if not (resume and path_of(*job).exists())]
 
     def work(job):
