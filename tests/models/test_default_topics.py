@@ -190,9 +190,7 @@ def test_threads_and_the_order_of_blocks_leave_the_bits(execution):
     model, counts = corpus()
     shards = model.shards(counts, 256 if JIT else 8)
     assert len(shards) > 2
-    same(
-        RUN.run(model, shards, seed=3, execution=execution), RUN.run(model, shards, seed=3)
-    )
+    same(RUN.run(model, shards, seed=3, execution=execution), RUN.run(model, shards, seed=3))
 
 
 @needs_jit
