@@ -61,8 +61,8 @@ def begin(folder, kind, given, defaults, resume):
         _refuse_changes(folder, kind, chosen, stored)
         if "model_sha256" in stored and not (folder / "checkpoint").exists():
             raise ValueError(
-                f"the run in {folder} has ended, and its checkpoint is gone, for that of topics is large; start a "
-                "longer run in another folder, with --keep-checkpoint if it may have to go on"
+                f"the run in {folder} has ended, and its checkpoint is gone, for that of topics is large; "
+                "start a longer run in another folder, with --keep-checkpoint if it may have to go on"
             )
         return {**stored["options"], **chosen}
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
