@@ -183,6 +183,18 @@ def test_documents_of_unknown_words_are_told(run, tmp_path):
     assert json.loads(result.stdout)["counts"] == 4
 
 
+def test_words_are_shown_by_a_measure(run, tmp_path):
+    model = runs.open_run(run).estimator
+    for by in ("probability", "relevance", "frex"):
+        tables = json.loads(call("show", run, "--words", 3, "--by", by, "--json").stdout)["tables"]
+        expected = model.topics(3, by=by)[[1, 2, 3]].to_numpy().tolist()
+        assert [row["words"] for row in tables["topics"]] == expected
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n")
+    call("fit", "multinomial", tmp_path / "rows.csv", "--mean-field", "--out", tmp_path / "rows")
+    said = call("show", tmp_path / "rows", "--by", "frex", code=1).stderr
+    assert "--by needs a run of topics" in said
+
+
 # what a folder of topics holds
 
 

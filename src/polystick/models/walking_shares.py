@@ -5,8 +5,8 @@ levels_s ~ N(levels_{s-1}, step_cov)               s = 2..S, slices of time
 step_cov ~ InverseWishart(step prior),  cov ~ InverseWishart(prior), or a `LearnedScale`
 psi_d    ~ N(levels_{s(d)}, cov)                   d = 1..n, given the slices of documents
 
-A slice may have no documents: the levels walk through it. A learned scale is of cov alone, and then documents
-move together (`topic_moves`): they are stretched about the levels of their slices, and shifted with all levels.
+A slice may have no documents: the levels walk through it. A learned scale is of cov alone; documents then
+move together (`topic_moves`): they are stretched about the levels of their slices, and shifted with all these.
 """
 
 from dataclasses import dataclass
