@@ -6,7 +6,7 @@ step_cov ~ InverseWishart(step prior),  cov ~ InverseWishart(prior), or a `Learn
 psi_d    ~ N(levels_{s(d)}, cov)                   d = 1..n, given the slices of documents
 
 A slice may have no documents: the levels walk through it. A learned scale is of cov alone; documents then
-move together (`topic_moves`): they are stretched about the levels of their slices, and shifted with all these.
+move together (`topic_moves`): they are stretched about the levels of their slices, or shifted with all these.
 """
 
 from dataclasses import dataclass
