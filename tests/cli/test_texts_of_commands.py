@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from polystick import CorrelatedTopicModel, Gibbs
 from polystick.cli import main
 from polystick.commands import runs
 
@@ -118,7 +119,7 @@ def test_cells_without_text_are_empty_documents(tmp_path):
     (tmp_path / "gaps.csv").write_text("n,body\n1,gold tax gold\n2,\n3,war army\n4,war tax\n")
     out = ["--out", tmp_path / "run"]
     result = call("fit", "topics", tmp_path / "gaps.csv", "--text", "body", *out, *SHORT)
-    assert "Note: 1 documents have no text; they are kept as empty ones" in result.stderr
+    assert "Note: 1 document has no text; it is kept as empty" in result.stderr
     assert "4 documents, 4 categories, 7 counts" in result.stdout
 
 
@@ -173,3 +174,87 @@ def test_frequencies_are_numbers_or_shares():
     for value in ("0", "-1", "1.5", "many"):
         arguments = ["fit", "topics", "x.txt", "--min-df", value, "--out", "r"]
         assert "a share such as 0.1" in call(*arguments, code=2).stderr
+
+
+def test_documents_of_unknown_words_are_told(run, tmp_path):
+    (tmp_path / "new.txt").write_text("gold tax zebra\nzebra lion\nlion\nwar war\n")
+    result = call("score", run, tmp_path / "new.txt", "--json")
+    assert "Note: 2 documents have no word that is counted; they are kept as empty" in result.stderr
+    assert json.loads(result.stdout)["counts"] == 4
+
+
+def test_words_are_shown_by_a_measure(run, tmp_path):
+    model = runs.open_run(run).estimator
+    for by in ("probability", "relevance", "frex"):
+        tables = json.loads(call("show", run, "--words", 3, "--by", by, "--json").stdout)["tables"]
+        expected = model.topics(3, by=by)[[1, 2, 3]].to_numpy().tolist()
+        assert [row["words"] for row in tables["topics"]] == expected
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n3,4\n")
+    call("fit", "multinomial", tmp_path / "rows.csv", "--mean-field", "--out", tmp_path / "rows")
+    said = call("show", tmp_path / "rows", "--by", "frex", code=1).stderr
+    assert "--by needs a run of topics" in said
+
+
+# what a folder of topics holds
+
+
+def size_of(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_folder_holds_each_draw_once_and_no_checkpoint(tmp_path):
+    rng = np.random.default_rng(0)
+    words = np.array([f"{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz"])
+    lines = [" ".join(rng.choice(words[i % 3 :: 3], 40)) for i in range(60)]
+    (tmp_path / "lines.txt").write_text("\n".join(lines))
+    start = ["fit", "topics", tmp_path / "lines.txt", "--topics", 20, "--draws", 40, "--burn", 4]
+    out = tmp_path / "run"
+    call(*start, "--chains", 2, "--out", out, "--threads", 1)
+    topics = runs.open_run(out).estimator.posterior_["topics"]
+    assert topics.shape[:3] == (2, 40, 20)
+    assert size_of(out) < topics.nbytes
+    assert not (out / "checkpoint").exists()
+    assert (out / "model.pickle").stat().st_size < topics.nbytes / 20
+    told = call(*start, "--chains", 2, "--out", out, "--resume", code=1).stderr
+    assert "has ended, and its checkpoint is gone" in told
+    kept = ["--keep-checkpoint", "--chains", 1, "--out", tmp_path / "kept"]
+    call(*start, *kept)
+    told = call("fit", "topics", tmp_path / "lines.txt", "--out", tmp_path / "kept", "--resume",
+                "--draws", 42, "--json").stdout  # fmt: skip
+    assert json.loads(told)["sweeps"] == 46
+
+
+def test_slim_draws_tell_the_same():
+    from polystick.commands.slim import rounded, slimmed
+
+    texts = [f"{line} {' '.join(WORDS)}" for line in TEXTS]
+    gibbs = Gibbs(40, 10, n_chains=2, max_bytes=4000)
+    model = CorrelatedTopicModel(12, inference=gibbs, random_state=0, n_jobs=1).fit(texts)
+    whole, slim = model.posterior_, slimmed(model.posterior_)
+    assert whole["topics"].shape[1] < 40
+    assert set(slim.names()) == set(whole.names())
+    even = 1 / len(WORDS)
+    known = whole["topics"] > 1e-3 * even
+    np.testing.assert_allclose(slim["topics"][known], whole["topics"][known], rtol=2**-8)
+    assert slim["topics"].min() > 0
+    for name in ("mean", "share", "cov"):
+        np.testing.assert_array_equal(slim[name], whole[name])
+    np.testing.assert_array_equal(slim.running("proportions")[0], whole.running("proportions")[0])
+    values = np.random.default_rng(0).gamma(0.1, size=1000).astype(np.float32) + np.float32(1e-30)
+    np.testing.assert_allclose(rounded(values), values, rtol=2**-8)
+    assert len(np.unique(rounded(values).view(np.uint32) & 0xFFFF)) == 1
+
+
+def test_large_covariances_are_thinned_with_topics(monkeypatch):
+    from polystick.commands import slim
+
+    gibbs = Gibbs(40, 10, n_chains=2, max_bytes=2**13)
+    model = CorrelatedTopicModel(4, inference=gibbs, random_state=0, n_jobs=1).fit(TEXTS)
+    whole = model.posterior_
+    assert whole["topics"].shape[1] < whole["cov"].shape[1] == 40
+    monkeypatch.setattr(slim, "_MOST", 1500)
+    thin = slim.slimmed(whole)
+    np.testing.assert_array_equal(thin["cov"], whole["cov"][:, ::2])
+    names = ("mean", "cov", "topics")
+    for one, other in zip(thin.together(names)[:2], whole.together(names)[:2]):
+        np.testing.assert_array_equal(one, other)

@@ -301,6 +301,12 @@ BAD = {
         ValueError,
         r"column 'body' of the table holds texts; give that column alone, as in X\['body'\]",
     ),
+    "an iterator": (iter([SECRET]), TypeError, r"a list of documents; got a list_iterator; .* list\(X\)"),
+    "a set": ({SECRET}, TypeError, r"a list of documents; got a set; make it a list"),
+    "texts by name": ({"one": SECRET}, TypeError, r"got a mapping; give its values"),
+    "lists of bytes": ([SECRET.encode()], TypeError, r"must be strings; document 0 holds bytes; decode them"),
+    "an array of bytes": (np.array([SECRET.encode()]), TypeError, "document 0 holds bytes"),
+    "counts of nothing": (np.zeros((3, 4)), ValueError, "must have words; got none in any of them"),
     "an array of texts": (np.array([[SECRET, SECRET]] * 3), ValueError, "counts must be numbers"),
 }  # fmt: skip
 

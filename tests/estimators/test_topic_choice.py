@@ -5,6 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 
 from polystick import (
     LDA,
@@ -49,6 +51,27 @@ def test_the_true_number_scores_best():
     assert below.lines[0].get_ydata().tolist() == table["npmi"].tolist()
 
 
+@needs_jit
+def test_texts_and_times_are_taken_too():
+    counts = corpus(40)
+    words = [list(np.repeat(list(counts.columns), row)) for row in counts.to_numpy()]
+    texts = pd.Series([" ".join(each) for each in words])
+    face = LDA(inference=SHORT, vectorizer=CountVectorizer(token_pattern="[a-p]"))
+    table = choose_n_topics(texts, [2, 3], model=face)
+    expected = choose_n_topics(counts, [2, 3], model=LDA(inference=SHORT))
+    pd.testing.assert_frame_equal(table, expected)
+    again = choose_n_topics(list(texts), [2, 3], model=face)
+    pd.testing.assert_frame_equal(again, expected)
+    pd.testing.assert_frame_equal(choose_n_topics(words, [2, 3], model=face), expected)
+    moving = DynamicTopicModel(inference=SHORT)
+    days = pd.date_range("2000-01-01", periods=40, freq="90D")
+    for times in (list(range(1960, 2000)), days, days.to_period("Y")):
+        table = choose_n_topics(counts, [2], model=moving, times=times)
+        assert np.isfinite(table.to_numpy()).all()
+    with pytest.raises(TypeError, match="a time stamp for each document"):
+        choose_n_topics(counts, [2], model=moving)
+
+
 def test_errors_are_those_of_the_bootstrap():
     rng = np.random.default_rng(0)
     tokens = rng.integers(1, 40, 300)
@@ -63,6 +86,10 @@ def test_errors_are_those_of_the_bootstrap():
 def test_bad_numbers_are_refused():
     with pytest.raises(ValueError, match="n_topics must have numbers to choose from"):
         choose_n_topics(corpus(8), [])
+    with pytest.raises(TypeError, match=r"numbers to choose from.* got 5: put a single one"):
+        choose_n_topics(corpus(8), 5)
+    with pytest.raises(ValueError, match="number of documents must be at least 4; got 3"):
+        choose_n_topics(corpus(3), [2])
     with pytest.raises(ValueError, match="n_topics must be at least 2; got 1"):
         choose_n_topics(corpus(8), [1, 2])
     with pytest.raises(ValueError, match="must be of `choose_n_topics`"):
@@ -88,6 +115,11 @@ def test_topics_that_come_back_are_told_from_others():
     assert (table["found"] == 1.0).tolist() == kept
     with pytest.raises(ValueError, match="two or more; got 1"):
         topic_stability(models[:1])
+    with pytest.raises(NotFittedError):
+        topic_stability([models[0], CorrelatedTopicModel(4)])
+    fewer = CorrelatedTopicModel(2, inference=MeanField(1e-2), random_state=0).fit(first)
+    with pytest.raises(ValueError, match=r"as many topics as each other; got \[4, 2\]"):
+        topic_stability([models[0], fewer])
     renamed = CorrelatedTopicModel(4, inference=MeanField(1e-2), random_state=0)
     with pytest.raises(ValueError, match="must know the same words"):
         topic_stability([models[0], renamed.fit(first.rename(columns={"a": "zebra"}))])
@@ -117,4 +149,7 @@ def test_merged_topics_are_sums(face):
     np.testing.assert_array_equal(model.topics_, before)
     for groups, message in (([[0, 1], [1]], "must not share"), ([[]], "empty"), ([[9]], "0 to 3")):
         with pytest.raises(ValueError, match=message):
+            model.merged(groups)
+    for groups in ([0, 1], "ab"):
+        with pytest.raises(TypeError, match=r"lists of topics, such as \[\[0, 3\]"):
             model.merged(groups)

@@ -1,6 +1,7 @@
 """The faces of topic models: scikit-learn's contract, what goes in, what bad input gets."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField, StochasticVI
 from polystick.models import warm_start
+from topic_tools import needs_jit
 
 SHORT = Gibbs(n_draws=4, n_burn=4, n_chains=2)
 FIELD = MeanField(tolerance=0.1, max_sweeps=20, n_draws=8)
@@ -363,3 +365,18 @@ def test_new_documents_must_lie_in_the_years_of_the_fit(counts):
         model.transform(counts)
     with pytest.raises(TypeError, match="needs inference=Gibbs"):
         DynamicTopicModel(3, inference=FIELD).fit(counts, times=TIMES["integers"])
+
+
+@needs_jit
+def test_defaults_of_schedules_suit_topics(counts):
+    """Factors are drawn 32 times, and a long run of Gibbs sampling is told as such."""
+    for inference in (MeanField(0.1, max_sweeps=20), StochasticVI(batch_size=8, n_passes=2)):
+        field = CorrelatedTopicModel(2, inference=inference, random_state=0)
+        assert len(field.fit(counts).posterior_["topics"][0]) == 32
+    model = CorrelatedTopicModel(2, inference=Gibbs())
+    with pytest.warns(RuntimeWarning, match=r"6000 sweeps over all chains, 2\.5 times as many"):
+        model._tell_of_long_runs()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for inference in (None, SHORT, Gibbs(n_draws=999), FIELD):
+            CorrelatedTopicModel(2, inference=inference)._tell_of_long_runs()

@@ -1,11 +1,11 @@
 """Walking shares: the sweep draws from the law, levels are those of the dense Gaussian, trends are found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from dated_tools import (
     N_SLICES,
@@ -19,6 +19,7 @@ from dated_tools import (
     law_of,
     sweep,
 )
+from joint import Law, first_and_second
 from naive_chain import Problem, joint
 from polystick.alignment import align
 from polystick.conjugate import NormalInverseWishart
@@ -34,6 +35,7 @@ from polystick.models.topic_shares import Sticks, Sums
 from polystick.models.topic_words import DirichletWords
 from polystick.models.topics import Rows
 from polystick.models.walking_shares import WalkingShares, draw_cov
+from polystick.population import LearnedScale
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import JIT, PRIOR, needs_jit
 
@@ -67,6 +69,125 @@ LAW = law_of(MODEL, some_words)
 def test_geweke(n_iter, rng):
     z = LAW.z(partial(sweep, MODEL), n_iter, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+# a learned scale of the scatter, with moves
+
+SCALE = LearnedScale(np.zeros(2), 0.7, nu=6.0)
+SCALED = WalkingShares(N_SLICES, *STEPS, SCALE)
+
+
+def words_and_scales(parameters):
+    return [*some_words(parameters), np.tanh(np.log(parameters.spread) / 4)]
+
+
+SCALED_LAW = law_of(dynamic_topics(shares=SCALED), words_and_scales)
+
+
+@needs_jit
+@pytest.mark.parametrize("n_iter", [2000, pytest.param(40_000, marks=pytest.mark.slow)])
+def test_geweke_with_a_learned_scale(n_iter, rng):
+    z = SCALED_LAW.z(partial(sweep, dynamic_topics(shares=SCALED)), n_iter, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+class Tripled(WalkingShares):
+    """Each document counts three times for the scatter."""
+
+    def _draw_scatter(self, parameters, n, residual, rng):
+        return super()._draw_scatter(parameters, 3 * n, 3.0 * residual, rng)
+
+
+class LawOfAMean(WalkingShares):
+    """Stretches are decided as if a mean were stretched with cov."""
+
+    def move(self, parameters, gains, stretch, shift, rng):
+        return super().move(parameters, gains - np.log(stretch), stretch, shift, rng)
+
+
+class LevelsLeftBehind(WalkingShares):
+    """Documents are shifted without their levels."""
+
+    def move(self, parameters, gains, stretch, shift, rng):
+        moved, *done = super().move(parameters, gains, stretch, shift, rng)
+        return moved._replace(levels=parameters.levels), *done
+
+
+class AboutTheFirst(WalkingShares):
+    """Documents are stretched about the level of the first slice."""
+
+    def means(self, parameters, given):
+        return super().means(parameters, {"slices": 0 * given["slices"]})
+
+
+class FirstLevelsFree(WalkingShares):
+    """Shifts do not hear the law of the first level."""
+
+    def _shifted(self, parameters, gains, stretch, shift, rng):
+        wide = replace(self.prior, strength=1e-6)
+        free = WalkingShares(self.n_slices, wide, self.step_prior, self.law)
+        return WalkingShares._shifted(free, parameters, gains, stretch, shift, rng)
+
+
+class Deaf(WalkingShares):
+    """Shifts do not hear the counts."""
+
+    def _shifted(self, parameters, gains, stretch, shift, rng):
+        return super()._shifted(parameters, 0.0 * gains, stretch, shift, rng)
+
+
+MANY, FEW = np.array([0, 0, 4, 30, 60, 12, 80, 200]), np.array([0, 0, 1, 0, 2, 0, 1, 0])
+
+
+def only_moves(model, everything, i, rng):
+    parameters, rows, counts = everything
+    shards = model.shards(counts, slices=SLICES)
+    parameters, (rows,) = model.move_together(parameters, shards, [rows], Key(7, i))
+    return parameters, rows, counts
+
+
+def summarise_moves(everything):
+    p, (psi, tokens), _ = everything
+    successes, trials = STICKS.split(tokens[3:])
+    surprise = (successes - trials * expit(psi[3:])) / np.sqrt(1 + trials)
+    away = np.tanh((psi - p.levels[SLICES]) / np.sqrt(np.diag(p.cov)))
+    scales = np.tanh(np.log(np.diag(p.cov)) / 4), np.tanh(np.log(p.spread) / 4)
+    told = [np.tanh(surprise), np.round(away, 6).mean(axis=0), *scales]
+    return first_and_second([np.tanh(p.levels / 3), *told, np.tanh(psi[[0, 2, 4]] / 4)])
+
+
+def drift(wrong, n_starts, rng, totals=MANY):
+    right = dynamic_topics(shares=SCALED)
+    joint = Law(partial(right.simulate, totals, slices=SLICES), summarise_moves)
+    twin = dynamic_topics(shares=wrong(N_SLICES, *STEPS, SCALE))
+    return joint.drift_z(partial(only_moves, twin), n_starts, 20, rng)
+
+
+@needs_jit
+@pytest.mark.parametrize("n_starts", [600, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_moves_keep_the_law(n_starts, rng):
+    z = drift(WalkingShares, n_starts, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@needs_jit
+@pytest.mark.parametrize(
+    ("wrong", "n_starts", "totals"),
+    [(LawOfAMean, 900, MANY), (LevelsLeftBehind, 300, MANY), (AboutTheFirst, 300, MANY),
+     (Deaf, 300, MANY), (FirstLevelsFree, 300, FEW)],
+)  # fmt: skip
+def test_wrong_moves_are_caught(wrong, n_starts, totals, rng):
+    z = drift(wrong, n_starts, rng, totals)
+    assert np.abs(z).max() > MAX_Z, np.abs(z).max()
+
+
+@needs_jit
+def test_geweke_rejects_scales_of_documents_that_count_thrice(rng):
+    twin = dynamic_topics(shares=Tripled(N_SLICES, *STEPS, SCALE))
+    assert SCALED_LAW.worst_z(partial(sweep, twin), 1500, rng) > MAX_Z
+
+
+# other sabotage
 
 
 @dataclass(frozen=True)

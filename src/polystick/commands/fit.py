@@ -171,6 +171,9 @@ def with_options(*more):
     click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]"),
     click.option("--svi", is_flag=True, default=None,
                  help="Climb a bound by batches of documents: for large corpora; is too sure."),
+    click.option("--keep-checkpoint", is_flag=True, default=None,
+                 help="Keep the checkpoint when the run has ended, which takes several times the room of the "
+                 "result: then --resume can make it longer."),
     *TEXTS,
 )  # fmt: skip
 def topics(**options):

@@ -53,6 +53,8 @@ def make_estimator(
 def defaults_of(kind, given):
     """Return the options of a run where the command line has none."""
     defaults = {**COMMON, **MODELS[kind].defaults}
+    if kind == "topics" and (given.get("mean_field") or given.get("svi")):
+        return {**defaults, "draws": _TOPIC_STATES}
     return {**defaults, **_SOFTMAX} if given.get("link") == "softmax" else defaults
 
 
@@ -142,9 +144,30 @@ def _read_documents(path, reading, options, names):
     if texts is None:
         return _read_counts(path, reading, options, names)
     (counts, *_), vectorizer = count_words(texts, reading, names)
-    blank = sum(not text.strip() for text in texts)
-    notes = [f"{blank} documents have no text; they are kept as empty ones"] if blank else []
-    return Data((counts,), list(counts.columns), len(counts), _total(counts), notes, vectorizer)
+    return Data(
+        (counts,),
+        list(counts.columns),
+        len(counts),
+        _total(counts),
+        _emptied(texts, counts),
+        vectorizer,
+    )
+
+
+def _emptied(texts, counts):
+    """Say how many documents have no words, or none that count."""
+    has_text = np.array([bool(text.strip()) for text in texts])
+    has_words = counts.sum(axis=1).to_numpy() > 0
+    found = {"no text": ~has_text, "no word that is counted": has_text & ~has_words}
+    return [
+        f"{_counted(who.sum(), 'document')} {what}; {'it is' if who.sum() == 1 else 'they are'} kept as empty"
+        for what, who in found.items()
+        if who.any()
+    ]
+
+
+def _counted(n, noun):
+    return f"{n} {noun} has" if n == 1 else f"{n} {noun}s have"
 
 
 def _read_inputs(path, reading, options, names):

@@ -2,15 +2,17 @@
 
     settings.json    the model, its options, how the file was read, and how far the run got
     categories.json  the names of the categories, in their order
-    draws.nc         the draws (`Posterior.save`), for any program that reads netCDF
-    model.pickle     the fitted estimator
+    draws.nc         the draws (`Posterior.save`), for any program that reads netCDF; those of topics are
+                     rounded (`slim`)
+    model.pickle     the fitted estimator; of topics without the draws, where draws.nc has them
     associations.csv which topics go together, pair by pair (topics, from 5 on)
-    checkpoint/      where the run stands, for --resume
+    checkpoint/      where the run stands, for --resume; of topics until the run has ended
 
 A pickle can run programs when it is opened, so a folder is for its owner: do not open those of strangers.
 """
 
 import contextlib
+import copy
 import hashlib
 import itertools
 import json
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polystick.commands.options import spelled
+from polystick.commands.slim import slimmed
 
 __all__ = ["Run", "begin", "finish", "open_run", "started"]
 
@@ -29,7 +32,7 @@ _KIND = "polystick run"
 _MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.pickle"
-_ASSOCIATIONS = "associations.csv"
+_ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
 
 
 class Run(NamedTuple):
@@ -56,6 +59,11 @@ def begin(folder, kind, given, defaults, resume):
             )
         stored = _settings(folder)
         _refuse_changes(folder, kind, chosen, stored)
+        if "model_sha256" in stored and not (folder / "checkpoint").exists():
+            raise ValueError(
+                f"the run in {folder} has ended, and its checkpoint is gone, for that of topics is large; "
+                "start a longer run in another folder, with --keep-checkpoint if it may have to go on"
+            )
         return {**stored["options"], **chosen}
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise ValueError(
@@ -137,15 +145,26 @@ def finish(folder, kind, options, estimator, associations=None, **more):
     (folder / _ASSOCIATIONS).unlink(missing_ok=True)  # of a run that has gone on
     if associations is not None:
         _write(folder / _ASSOCIATIONS, associations.to_csv(index=False).encode())
-    content = pickle.dumps(estimator)
-    _write(folder / _MODEL, content)
+    kept = copy.copy(estimator)
+    if kind == "topics":
+        kept.posterior_ = slimmed(estimator.posterior_)
     try:
-        estimator.posterior_.save(folder / "draws.nc")
+        kept.posterior_.save(folder / _DRAWS)
         has_draws = True
     except ImportError:  # the libraries for netCDF are optional
         has_draws = False
+    if has_draws and kind == "topics":
+        kept.posterior_ = None
+    content = pickle.dumps(kept)
+    _write(folder / _MODEL, content)
     note(folder, kind, options, **more, model_sha256=hashlib.sha256(content).hexdigest())
+    if kind == "topics" and _has_ended(estimator) and not options.get("keep_checkpoint"):
+        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
     return has_draws
+
+
+def _has_ended(estimator):
+    return bool(estimator.posterior_.tree.attrs.get("finished", 1))
 
 
 def open_run(folder, threads=None):
@@ -157,6 +176,10 @@ def open_run(folder, threads=None):
             f"the run in {folder} has not ended; go on with the command that started it and --resume"
         )
     estimator = _unpickle(folder / _MODEL, settings)
+    if estimator.posterior_ is None:
+        from polystick import Posterior
+
+        estimator.posterior_ = Posterior.load(folder / _DRAWS)
     estimator.set_params(n_jobs=threads, progress=False, checkpoint=None)
     names = json.loads((folder / _CATEGORIES).read_bytes())
     return Run(settings["model"], settings["options"], names, estimator, _associations(folder))

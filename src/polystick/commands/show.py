@@ -9,26 +9,31 @@ import click
 @click.argument("run", type=click.Path(file_okay=False))
 @click.option("--words", default=8, type=click.IntRange(min=1), show_default=True,
               help="Words of each topic.")  # fmt: skip
+@click.option("--by", type=click.Choice(["probability", "relevance", "frex"]),
+              help="Which words of topics: the likeliest, those less likely elsewhere, or those that are "
+              "frequent and exclusive. [default: probability]")  # fmt: skip
 @click.option("--rows", default=10, type=click.IntRange(min=1), show_default=True,
               help="Most rows of the other tables.")  # fmt: skip
 @click.option("--csv", type=click.Path(dir_okay=False), metavar="FILE",
               help="Also write the shares of topics in each document to a file.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
-def show(run, words, rows, csv, as_json):
+def show(run, words, by, rows, csv, as_json):
     """Print tables: topics and which of them go together, or the summary of another model.
 
     Intervals hold 90 % of the posterior. Less than 5 topics have correlations of log shares instead, which
     are not zero for independent topics: docs/topics.md says how to read both. Of rows of counts, fitted with
     --link softmax, there are the categories that are known to go together.
 
-    Example: polystick show run --words 6 --csv shares.csv
+    Example: polystick show run --words 6 --by frex --csv shares.csv
     """
     from polystick.commands import diagnosis, runs, views
 
     opened = runs.open_run(run)
     if csv is not None:
         views.write_shares(opened, csv)
-    tables = views.TABLES[opened.kind](opened, words, rows)
+    if by is not None and opened.kind != "topics":
+        raise ValueError(f"--by needs a run of topics; this is one of {opened.kind}; leave it out")
+    tables = views.TABLES[opened.kind](opened, words, rows, *([] if by is None else [by]))
     summary = opened.estimator.posterior_.summary()
     if as_json:
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}

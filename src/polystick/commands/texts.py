@@ -44,7 +44,8 @@ def _from_folder(folder):
     files = sorted(p for p in folder.iterdir() if ending_of(p) == ".txt" and p.is_file())
     if not files:
         raise ValueError(
-            f"the folder {folder} must hold files that end in .txt, one for each document; it has none"
+            f"the folder {folder} must hold files that end in .txt, one for each document; it has none "
+            "(folders in it are not looked into)"
         )
     return pd.Series([_whole(path) for path in files], [path.name for path in files], dtype=object)
 

@@ -18,9 +18,9 @@ _LEVEL = 0.9
 FEWEST = 5  # categories of which `category_association` can tell
 
 
-def topic_table(estimator, names, n_words):
-    """Return the topics, largest first: number, share, chains that have it and likeliest words."""
-    table = estimator.topics(n_words, words=names)
+def topic_table(estimator, names, n_words, by="probability"):
+    """Return the topics, largest first: number, share, chains that have it and their words."""
+    table = estimator.topics(n_words, words=names, by=by)
     words = table[[column for column in table.columns if column not in ("share", "chains")]]
     chains = {"chains": table["chains"].to_numpy()} if "chains" in table else {}
     return pd.DataFrame(
@@ -85,13 +85,13 @@ def known_pairs(associations, n_pairs, labels):
     )
 
 
-def _topics(run, n_words, n_rows):
+def _topics(run, n_words, n_rows, by="probability"):
     labels = topic_labels(run.estimator, run.names)
     if run.associations is not None:
         pairs = {"topics that go together, or apart": known_pairs(run.associations, n_rows, labels)}
     else:
         pairs = strongest_pairs(run.estimator.topic_correlation(level=_LEVEL), n_rows, labels)
-    return {"topics": topic_table(run.estimator, run.names, n_words), **pairs}
+    return {"topics": topic_table(run.estimator, run.names, n_words, by), **pairs}
 
 
 def _multinomial(run, n_words, n_rows):

@@ -1,7 +1,7 @@
 """What documents can be: texts, lists of words, bags of (id, count) pairs or dicts of words; or counts."""
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ __all__ = ["Documents", "count_documents", "documents_of"]
 TEXTS, WORDS, BAGS, DICTS = "texts", "lists of words", "lists of (id, count) pairs", "dicts"
 _KINDS = (TEXTS, WORDS, BAGS, DICTS)
 _EMPTY, _NUMBERS, _NOTHING, _OTHER = "empty lists", "numbers", "nothing", "other things"
+_BYTES = "bytes"
 
 
 class Documents(NamedTuple):
@@ -27,6 +28,11 @@ def documents_of(X):
     if rows is None:
         return None
     kinds = [_kind_of(row) for row in rows]
+    if _BYTES in kinds:
+        raise TypeError(
+            f"documents must be strings; document {kinds.index(_BYTES)} holds bytes; decode them, as in "
+            'text.decode("utf-8")'
+        )
     found = [kind for kind in _KINDS if kind in kinds]
     if not found:
         return _without_words(rows, kinds)
@@ -38,6 +44,7 @@ def documents_of(X):
 def count_documents(X):
     """Return the number of rows of whatever came."""
     _refuse_one_text(X)
+    _refuse_unordered(X)
     return X.shape[0] if getattr(X, "shape", ()) else len(X)
 
 
@@ -47,6 +54,7 @@ def count_documents(X):
 def _listed(X):
     """Return X as a list of documents; None where it is a table."""
     _refuse_one_text(X)
+    _refuse_unordered(X)
     if isinstance(X, list | tuple):
         return list(X)
     shape = getattr(X, "shape", ())
@@ -65,6 +73,18 @@ def _refuse_one_text(X):
     if isinstance(X, str | bytes):
         raise TypeError(
             "X must be a list of documents; got a single string; put it into a list, as in [text]"
+        )
+
+
+def _refuse_unordered(X):
+    """Refuse what can be gone through but once, or in any order: rows must be the same again."""
+    if isinstance(X, Mapping):
+        raise TypeError(
+            "X must be a list of documents; got a mapping; give its values, as in list(X.values())"
+        )
+    if isinstance(X, Iterator | set | frozenset):
+        raise TypeError(
+            f"X must be a list of documents; got a {type(X).__name__}; make it a list, as in list(X)"
         )
 
 
@@ -87,6 +107,8 @@ def _refuse_texts_in_tables(X):
 def _kind_of(row):
     if isinstance(row, str):
         return TEXTS
+    if isinstance(row, bytes | bytearray):
+        return _BYTES
     if isinstance(row, Mapping):
         return DICTS
     if isinstance(row, list | tuple | np.ndarray | set | frozenset):

@@ -18,8 +18,10 @@ from polystick.models.topic_words import DirichletWords
 from polystick.models.tree_words import TreeWords
 from polystick.models.walking_shares import WalkingShares
 from polystick.models.walking_words import WalkingWords
-from polystick.validation import all_or_nothing, check_integer, check_level
+from polystick.population import LearnedScale
+from polystick.validation import all_or_nothing, check_integer, check_level, check_prior
 
+_SCALE = 1.0  # of standard deviations of psi about a level, a priori
 _STEP = 0.05  # expected variance of a step of psi from slice to slice, a priori
 
 
@@ -46,6 +48,9 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
     seed_words, seed_weight
         As in `CorrelatedTopicModel`; without `evolving` and `word_tree` only.
+    prior : NormalInverseWishart, LearnedScale or None
+        Prior of how documents scatter about the level of their slice; its mean is that of the first level.
+        None: a `LearnedScale`, as in `CorrelatedTopicModel`.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
@@ -79,7 +84,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, seed_words=None, seed_weight=1.0, vectorizer=None,
+                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
                  inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
@@ -89,6 +94,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.word_tree = word_tree
         self.seed_words = seed_words
         self.seed_weight = seed_weight
+        self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference
         self.random_state = random_state
@@ -155,11 +161,13 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     def _make_model(self, counts):
         decomposition = decompose("balanced", n_categories=self.n_topics)
         mean, variance = decomposition.dirichlet_moments(1.0)
-        shares = WalkingShares(
-            len(self.slices_),
-            NormalInverseWishart.weak(mean, variance),
-            NormalInverseWishart.weak(np.zeros_like(mean), _STEP),
-        )
+        prior = LearnedScale(mean, scale=_SCALE) if self.prior is None else self.prior
+        prior, law = check_prior(prior, self.n_topics - 1), None
+        if isinstance(prior, LearnedScale):
+            law = LearnedScale(np.zeros_like(mean), prior.scale, prior.nu)
+            prior = NormalInverseWishart.weak(prior.centre, variance)
+        steps = NormalInverseWishart.weak(np.zeros_like(mean), _STEP)
+        shares = WalkingShares(len(self.slices_), prior, steps, law)
         return assemble(self._make_words(counts), shares, Sticks(decomposition))
 
     def _make_words(self, counts):

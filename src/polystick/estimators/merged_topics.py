@@ -61,7 +61,7 @@ class MergedTopics:
 def merge(model, groups):
     """Return the view of a fitted model in which groups of topics, numbers or labels, are one each."""
     known, n = model._known_labels, model.n_topics
-    asked = [sorted(number_of(topic, known, n) for topic in group) for group in groups]
+    asked = [sorted(number_of(t, known, n) for t in group) for group in _lists_of(groups)]
     flat = [topic for group in asked for topic in group]
     if len(set(flat)) < len(flat):
         raise ValueError("groups must not share topics; got one twice; join these groups")
@@ -76,6 +76,16 @@ def merge(model, groups):
     return MergedTopics(
         model, whole, labels, np.stack(mixed), np.array([share[g].sum() for g in whole])
     )
+
+
+def _lists_of(groups):
+    groups = list(groups)
+    if any(isinstance(group, str) or not hasattr(group, "__len__") for group in groups):
+        raise TypeError(
+            "groups must be lists of topics, such as [[0, 3], [1, 2]]; got a topic alone; put a single group "
+            "into a list too, as in [[0, 3]]"
+        )
+    return groups
 
 
 def _weights(share):

@@ -11,7 +11,7 @@ from polystick.estimators.document_kinds import BAGS, DICTS, TEXTS, WORDS, docum
 from polystick.texts import check_vectorizer, fit_vectorizer
 from polystick.validation import category_names, check_counts, warn_user
 
-__all__ = ["counted", "counted_first", "itself"]
+__all__ = ["NO_WORDS", "counted", "counted_first", "itself"]
 
 
 class Counted(NamedTuple):
@@ -68,7 +68,7 @@ def _of_words(face, rows, given):
     from sklearn.feature_extraction.text import CountVectorizer
 
     if not any(len(row) for row in rows):
-        raise ValueError(_NO_WORDS)
+        raise ValueError(NO_WORDS)
     chosen = CountVectorizer(analyzer=itself) if face.vectorizer is None else face.vectorizer
     vectorizer, counts = _fit_or_take(_for_words(chosen), given and _for_words(given), rows)
     return _made(counts, _names(vectorizer), vectorizer)
@@ -95,12 +95,12 @@ def _of_bags(face, rows, given):
 
 def _made(counts, words, vectorizer):
     if not counts.nnz:
-        raise ValueError(_NO_WORDS)
+        raise ValueError(NO_WORDS)
     return Counted(counts, words, vectorizer, are_ours=True)
 
 
 _MAKE = {TEXTS: _of_texts, WORDS: _of_words, DICTS: _of_dicts, BAGS: _of_bags}
-_NO_WORDS = (
+NO_WORDS = (
     "documents must have words; got none in any of them; look at how they were read, or give texts"
 )
 

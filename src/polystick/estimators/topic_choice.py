@@ -1,5 +1,8 @@
 """How many topics: held-out scores and coherence of fits with each number."""
 
+import warnings
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 import scipy.sparse
@@ -7,6 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from polystick import coherence, scores
+from polystick.estimators.document_kinds import count_documents
+from polystick.estimators.time_slices import check_length
 from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.validation import check_integer
 
@@ -14,13 +19,14 @@ __all__ = ["choose_n_topics"]
 
 
 def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_words=10,
-                    random_state=0):  # fmt: skip
+                    random_state=0, times=None):  # fmt: skip
     """Fit each number of topics to a part of the documents, and score the others.
 
     Parameters
     ----------
-    X : array-like, CSR or DataFrame of shape (n, V)
-        Counts of words.
+    X : documents as in `fit`
+        Counts of words, texts, or lists of words. The words of texts are those of the documents that are not
+        held out.
     n_topics : iterable of int
     model : topic model or None
         Not fitted; copies of it are, with other numbers of topics. None is `CorrelatedTopicModel`.
@@ -32,6 +38,9 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
         Words of a topic of which the coherence is told.
     random_state : int
         Of the split and of all fits, so that they are scored on the same tokens.
+    times : sequence of n integers, dates or pandas periods
+        Where topics move with time: when the documents were written. The first and the last in time are not
+        held out.
 
     Returns
     -------
@@ -42,25 +51,20 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
         documents, and `diversity` of their words. `plots.n_topics` draws it. Where a gain is within its
         error, take the fewer topics.
     """
-    numbers = sorted({*n_topics})
-    if not numbers:
-        raise ValueError(
-            "n_topics must have numbers to choose from; got none, such as range(5, 50, 5)"
-        )
-    for number in numbers:
-        check_integer("n_topics", number, at_least=2)
+    numbers = _checked(n_topics)
     face = CorrelatedTopicModel() if model is None else model
-    seen, held = train_test_split(
-        np.arange(X.shape[0]), test_size=test_size, random_state=random_state
-    )
-    train, test = _rows(X, np.sort(seen)), _rows(X, np.sort(held))
+    train, test, when, later = _split(X, times, test_size, random_state)
     lines, values = [], []
     for number in numbers:
-        fitted = clone(face).set_params(n_topics=number, random_state=random_state).fit(train)
-        values.append(fitted.score_samples(test, observed=observed))
-        rest = scores.split_words(fitted._check(test), observed, fitted.seed_)[1]
-        top = np.argsort(-fitted.topics_, axis=1, kind="stable")[:, :n_words]
-        told = np.nanmean(coherence.npmi(top, _plain(train))), coherence.diversity(top)
+        fitted = clone(face).set_params(n_topics=number, random_state=random_state)
+        fitted.fit(train, **when)
+        values.append(fitted.score_samples(test, observed=observed, **later))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `score_samples` has said it
+            counts, seen = fitted._check(test), fitted._check(train)
+        rest = scores.split_words(counts, observed, fitted.seed_)[1]
+        top = np.argsort(-fitted._average_topics, axis=1, kind="stable")[:, :n_words]
+        told = np.nanmean(coherence.npmi(top, seen)), coherence.diversity(top)
         lines.append((*_rate(values[-1], rest), *told))
     columns = ["score", "error", "npmi", "diversity"]
     table = pd.DataFrame(lines, columns=columns, index=pd.Index(numbers, name="n_topics"))
@@ -78,11 +82,40 @@ def _rate(values, rest):
     return rate, np.sqrt(n / max(n - 1, 1) * np.sum((values - rate * tokens) ** 2)) / tokens.sum()
 
 
+def _checked(n_topics):
+    """Return the numbers in order, each once."""
+    if not isinstance(n_topics, Iterable) or isinstance(n_topics, str):
+        raise TypeError(
+            "n_topics must be numbers to choose from, such as range(5, 50, 5); got "
+            f"{str(n_topics)[:40]}: put a single one into a list"
+        )
+    numbers = list(n_topics)
+    if not numbers:
+        raise ValueError(
+            "n_topics must have numbers to choose from; got none, such as range(5, 50, 5)"
+        )
+    for number in numbers:
+        check_integer("n_topics", number, at_least=2)
+    return sorted({*numbers})
+
+
+def _split(X, times, test_size, random_state):
+    """Return documents that are seen and held out, and the `times` of both, {} where there are none."""
+    n = count_documents(X)
+    check_integer("the number of documents", n, at_least=4)
+    seen, held = train_test_split(np.arange(n), test_size=test_size, random_state=random_state)
+    if times is None:
+        return _rows(X, np.sort(seen)), _rows(X, np.sort(held)), {}, {}
+    check_length(times, n)
+    times = pd.Index(times)
+    ends = [times.argmin(), times.argmax()]
+    seen, held = np.union1d(seen, ends), np.setdiff1d(held, ends)
+    return _rows(X, seen), _rows(X, held), {"times": times[seen]}, {"times": times[held]}
+
+
 def _rows(X, rows):
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return scipy.sparse.csr_array(X)[rows]
-
-
-def _plain(X):
-    return X.to_numpy() if hasattr(X, "to_numpy") else X
+    if isinstance(X, list | tuple):
+        return [X[row] for row in rows]
+    return scipy.sparse.csr_array(X)[rows] if scipy.sparse.issparse(X) else np.asarray(X)[rows]

@@ -14,11 +14,12 @@ _LONGEST_TEXT = 160  # characters that are shown
 def share_table(shares, index, topics, names=None):
     """Return shares (n, T) as a table with names of the documents, or else their index."""
     if names is not None:
-        index = pd.Index(names)
-        if len(index) != len(shares):
+        names = [names] if isinstance(names, str) else list(names)
+        if len(names) != len(shares):
             raise ValueError(
-                f"names must be {len(shares)}, one for each document; got {len(index)}"
+                f"names must be {len(shares)}, one for each document; got {len(names)}"
             )
+        index = pd.Index(names)
     if index is None:
         index = pd.RangeIndex(len(shares))
     if index.nlevels == 1 and index.name is None:

@@ -13,7 +13,7 @@ from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
-from polystick.estimators.texts import counted, counted_first
+from polystick.estimators.texts import NO_WORDS, counted, counted_first
 from polystick.estimators.topic_agreement import (
     agreement_of,
     agreement_table,
@@ -37,6 +37,10 @@ _UNKNOWN = "not yet compared"
 _STATES = 32  # posterior states that new documents meet
 _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
+
+
+def _sweeps(gibbs):
+    return gibbs.n_chains * (gibbs.n_burn + gibbs.n_draws * gibbs.thin)
 
 
 class TopicEstimator(TopicReading, TransformerMixin, Face):
@@ -91,10 +95,13 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
 
     def _start(self, X, inference):
         """Check what came in, and return it as a CSR matrix."""
+        self._tell_of_long_runs()
         check_integer("n_topics", self.n_topics, at_least=2)
         check_positive("topic_concentration", self.topic_concentration)
         counts = counted_first(self, X, whole=inference.needs_whole_counts)
         self._labels = {}
+        if not counts.sum():
+            raise ValueError(NO_WORDS)
         if counts.sum() < self.n_topics:
             raise ValueError(
                 f"n_topics must not exceed the number of tokens; got {self.n_topics} topics for "
@@ -102,6 +109,17 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             )
         self.seen_ = np.asarray(counts.sum(axis=0)).ravel() > 0
         return counts
+
+    def _tell_of_long_runs(self):
+        """Say that ``Gibbs()``, made for rows of a few numbers, is not the default here."""
+        if self.inference == Gibbs() != self._default:
+            most = self._default.max_draws or self._default.n_draws
+            times = _sweeps(Gibbs()) / (self._default.n_chains * (self._default.n_burn + most))
+            warn_user(
+                f"Gibbs() makes {_sweeps(Gibbs())} sweeps over all chains, {times:.1f} times as many as "
+                "inference=None at most; leave it out, or say how many: such as Gibbs(n_draws=200, "
+                "n_burn=200, n_chains=3)"
+            )
 
     @property
     def posterior_(self):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from polystick.alignment import align
 
@@ -33,6 +34,11 @@ def topic_stability(models, *, at_least=0.7):
         )
     if not 0 <= at_least <= 1:
         raise ValueError(f"at_least must lie between 0 and 1; got {at_least}")
+    for model in models:
+        check_is_fitted(model)
+    numbers = [model.n_topics for model in models]
+    if len(set(numbers)) > 1:
+        raise ValueError(f"models must have as many topics as each other; got {numbers}")
     words = [list(map(str, model.words_)) for model in models]
     if any(other != words[0] for other in words[1:]):
         raise ValueError(

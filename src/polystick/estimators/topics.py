@@ -64,8 +64,9 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
         fitted already is taken as it is, any other is cloned and fitted.
     inference : Gibbs, MeanField, StochasticVI or None
-        The schedule with its settings; None is Gibbs sampling with three chains. All of them start from a few
-        hundred sweeps of collapsed latent Dirichlet allocation.
+        The schedule with its settings; None is Gibbs sampling with three chains of 200 sweeps to forget and
+        200 to 600 that count. `Gibbs()` without settings makes 4 x 1500. All of them start from a few hundred
+        sweeps of collapsed latent Dirichlet allocation.
     random_state : int, RandomState, Generator or None
         The seed. The same seed gives the same bits on any number of threads. None takes a fresh one,
         kept in `seed_`.

@@ -237,7 +237,8 @@ def _draw(run: Drawable) -> Recorder:
         return {name: value[None] for name, value in described(run.model, parameters).items()}
 
     first = draw(0)
-    n_draws = run.settings.n_draws or _draws_that_fit(first, run.settings.max_bytes)
+    most: int = getattr(run.model, "most_draws", MOST_DRAWS)
+    n_draws = run.settings.n_draws or _draws_that_fit(first, run.settings.max_bytes, most)
     recorder = Recorder(n_draws, run.settings.max_bytes)
     recorder.add(first)
     for i in range(1, n_draws):
@@ -245,9 +246,9 @@ def _draw(run: Drawable) -> Recorder:
     return recorder
 
 
-def _draws_that_fit(values: Mapping[str, Array], max_bytes: int) -> int:
+def _draws_that_fit(values: Mapping[str, Array], max_bytes: int, most: int) -> int:
     each = sum(value.nbytes for value in values.values())
-    return min(MOST_DRAWS, max(FEWEST_DRAWS, max_bytes // 4 // each))
+    return min(most, max(FEWEST_DRAWS, max_bytes // 4 // each))
 
 
 def flattened(factor: Any, prefix: str = "factor") -> dict[str, Array]:

@@ -42,7 +42,7 @@ class MeanField:
         Stop then in any case, with a warning.
     n_draws : int or None
         Draws from the factors to report, so that what uses a posterior need not know how it was made.
-        None: as many as fit in a quarter of `max_bytes`, from 32 to 1000.
+        None: as many as fit in a quarter of `max_bytes`, from 32 to 1000; of topics 32.
     max_bytes : int
         As in `Gibbs`.
     """

@@ -28,6 +28,7 @@ from polystick.inference.protocols import Array
 
 FORMAT = 2
 _READABLE = (1, 2)
+_WORTH_PACKING = 2**20  # bytes
 
 
 class Posterior:
@@ -175,7 +176,7 @@ class Posterior:
             )
         temporary = path.with_name(path.name + ".tmp")
         try:
-            self.tree.to_netcdf(temporary, engine="h5netcdf")
+            self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(self.tree))
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -241,6 +242,17 @@ def suited_to_arviz(tree: Any) -> Any:
     kind = vars(_import_arviz()).get("InferenceData")  # 1.x answers to the name, with a DataTree
     convert = getattr(kind, "from_datatree", None)
     return tree if convert is None else convert(tree)
+
+
+def _packing(tree: Any) -> dict[str, Any]:
+    """Return how a file is packed, without loss: group -> variable -> settings, of what is large."""
+    packed = {"zlib": True, "shuffle": True, "complevel": 4}
+    return {
+        f"/{group}": {
+            str(name): packed for name, v in node.data_vars.items() if v.nbytes > _WORTH_PACKING
+        }
+        for group, node in tree.children.items()
+    }
 
 
 def _renewed(tree: Any) -> Any:

@@ -205,6 +205,10 @@ class Extras(Protocol[S_contra, P, R, T_contra, F_contra]):
         Running moments are then of the likeliest chain.
         """
 
+    @property
+    def most_draws(self) -> int:
+        """How many draws of a factor are reported by default, at most; else 1000."""
+
     def tell_chains(self, draws: Mapping[str, Array]) -> str:
         """Say in a sentence what chains have found alike, from name -> draws (chain, draw, ...)."""
 

@@ -7,7 +7,7 @@ laws of the scale and of the mean. `stick_scale` draws the same stretch by a sli
 at hand.
 
 successes, trials : (n, k)
-psi, mean         : (n, k), (k,)
+psi, mean         : (n, k), (n, k)
 heights           : (k,) logs of uniforms
 away              : (k,) the mean less the centre of its law
 strength          : rows that the mean is worth
@@ -30,7 +30,7 @@ def add_gains(successes, trials, psi, mean, stretch, shift, gains):
         for j in range(psi.shape[1]):
             if trials[i, j] > 0:
                 x = psi[i, j]
-                y = mean[j] + shift[j] + stretch[j] * (x - mean[j])
+                y = mean[i, j] + shift[j] + stretch[j] * (x - mean[i, j])
                 gains[j] += successes[i, j] * (y - x) - trials[i, j] * (_softplus(y) - _softplus(x))
 
 

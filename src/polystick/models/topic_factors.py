@@ -20,7 +20,7 @@ factors. A link has
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class VariationalTopicModel(TopicModel):
     """A topic model whose parts have a mean field: what `MeanField` and `StochasticVI` ask for."""
 
     approximation: Any  # (of shares, of words): who tells of their factors
+
+    most_draws: ClassVar = 32  # topics are large, and tables and scores need no more
 
     def initial_factor(self, shards, key):
         """Start from collapsed LDA."""

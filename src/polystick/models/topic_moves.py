@@ -25,9 +25,13 @@ def proposed(n_sticks, key):
 
 
 def gains(splits, psi, mean, stretch, shift):
-    """Return what the log likelihood of some documents would gain, stick by stick (k,)."""
-    found = np.zeros(len(mean))
-    stick_moves.add_gains(*splits, psi, mean, stretch, shift, found)
+    """Return what the log likelihood of some documents would gain, stick by stick (k,).
+
+    mean : of psi, (k,) or (n, k)
+    """
+    found, means = np.zeros(psi.shape[1]), np.empty(psi.shape)
+    means[:] = mean
+    stick_moves.add_gains(*splits, psi, means, stretch, shift, found)
     return found
 
 

@@ -25,6 +25,10 @@ shares have
     prepare(parameters), rows(law, given)      -> law, and the Gaussian of documents of which this is given
     rename(parameters, order, link, key)       -> fields
     average(parameters)                        -> mean and covariance of psi over documents
+    move(parameters, gains, stretch, shift, rng)
+                                               -> parameters, and what psi must follow (`topic_moves`), where
+                                               their `law` has it
+    means(parameters, given)                   -> what documents scatter about (n, k), where it is not `mean`
 
 and a link n_topics, n_dims (of psi), axis (their name), has_order (whether it matters which topic is first),
 shares(psi), log_shares(psi), psi(log_shares),
@@ -200,14 +204,24 @@ class TopicModel:
             return parameters, rows
         splits = list(ordered_map(lambda part: self.link.split(part.tokens), rows))
         proposed = topic_moves.proposed(self.link.n_dims, key)
+        means = self._means(parameters, shards, len(rows))
         gains = ordered_map(
-            lambda i: topic_moves.gains(splits[i], rows[i].psi, parameters.mean, *proposed),
+            lambda i: topic_moves.gains(splits[i], rows[i].psi, means[i], *proposed),
             range(len(rows)),
         )
-        mean, rng = parameters.mean, key.generator("accepted")
-        parameters, *done = self.shares.law.move(parameters, sum(gains), *proposed, rng)
-        follow = [part._replace(psi=topic_moves.moved(part.psi, mean, *done)) for part in rows]
+        rng = key.generator("accepted")
+        parameters, *done = self.shares.move(parameters, sum(gains), *proposed, rng)
+        follow = [
+            part._replace(psi=topic_moves.moved(part.psi, mean, *done))
+            for part, mean in zip(rows, means)
+        ]
         return parameters, follow
+
+    def _means(self, parameters, shards, n_blocks):
+        """Return what psi scatters about: the mean, or what shares say of the documents of a block."""
+        if not hasattr(self.shares, "means"):
+            return [parameters.mean] * n_blocks
+        return [self.shares.means(parameters, shard.given) for shard in shards]
 
     @property
     def _moves(self):

@@ -2,22 +2,27 @@
 
 levels_1 ~ N(initial_mean, initial_cov)
 levels_s ~ N(levels_{s-1}, step_cov)               s = 2..S, slices of time
-step_cov ~ InverseWishart(step prior),  cov ~ InverseWishart(prior)
+step_cov ~ InverseWishart(step prior),  cov ~ InverseWishart(prior), or a `LearnedScale`
 psi_d    ~ N(levels_{s(d)}, cov)                   d = 1..n, given the slices of documents
 
-A slice may have no documents: the levels walk through it.
+A slice may have no documents: the levels walk through it. A learned scale is of cov alone; documents then
+move together (`topic_moves`): they are stretched about the levels of their slices, or shifted with all these.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal, Shifted
+from polystick.kernels import stick_moves
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_shares import Sums
+from polystick.population.learned_scale import LearnedScale, ScaledParameters
+
+_SCALES = ("precision", "spread", "nu")  # what a learned scale holds beside cov
 
 
 @dataclass(frozen=True)
@@ -27,24 +32,38 @@ class WalkingShares:
     n_slices: int
     prior: NormalInverseWishart  # of the first level and of cov
     step_prior: NormalInverseWishart  # of step_cov; its mean and strength are not used
+    law: LearnedScale | None = None  # of cov, instead of the prior's; its centre is 0
 
-    fields: ClassVar = ("levels", "cov", "step_cov")
-    told: ClassVar = fields
+    told: ClassVar = ("levels", "cov", "step_cov")
+
+    @property
+    def fields(self):
+        return self.told if self.law is None else (*self.told, *_SCALES)
 
     def dims(self, axis):
         both = (axis, f"{axis}_too")
         return {"levels": ("time", axis), "cov": both, "step_cov": both}
 
     def simulate(self, rng):
-        cov, step_cov = self.prior.draw(rng).cov, self.step_prior.draw(rng).cov
+        scatter = self._simulate_scatter(rng)
+        cov, step_cov = scatter["cov"], self.step_prior.draw(rng).cov
         shape = (self.n_slices, len(cov))
         nothing = np.zeros(shape), np.zeros((*shape, len(cov)))
         levels = self._chain(step_cov).draw(*nothing, rng.standard_normal(shape))
-        return {"levels": levels, "cov": cov, "step_cov": step_cov}
+        return {"levels": levels, "step_cov": step_cov, **scatter}
+
+    def _simulate_scatter(self, rng):
+        if self.law is None:
+            return {"cov": self.prior.draw(rng).cov}
+        return _scatter_of(self.law.draw(rng))
+
+    def _start_cov(self):
+        """Return the covariance of the first levels."""
+        prior = self.prior
+        return prior.scale / (prior.degrees - len(prior.mean) - 1) / prior.strength
 
     def _chain(self, step_cov):
-        start = self.prior.scale / (self.prior.degrees - len(step_cov) - 1)
-        return Chain.random_walk(self.prior.mean, start / self.prior.strength, step_cov)
+        return Chain.random_walk(self.prior.mean, self._start_cov(), step_cov)
 
     # Gibbs
 
@@ -52,11 +71,16 @@ class WalkingShares:
         """Start with levels that do not move."""
         k = psi.shape[1]
         normal = self.prior.posterior(len(psi), psi.sum(axis=0), psi.T @ psi)
-        return {
+        cov = normal.scale / (normal.degrees - k + 1)
+        started = {
             "levels": np.tile(normal.mean, (self.n_slices, 1)),
-            "cov": normal.scale / (normal.degrees - k + 1),
+            "cov": cov,
             "step_cov": self.step_prior.scale / (self.step_prior.degrees - k + 1),
         }
+        if self.law is None:
+            return started
+        scales = _scatter_of(self.law.start(key.generator("start")))
+        return {**scales, **started, "precision": np.linalg.inv(cov)}
 
     def prepare(self, parameters):
         """Return the law of a document in each slice."""
@@ -81,9 +105,18 @@ class WalkingShares:
         steps = np.diff(levels, axis=0)
         return {
             "levels": levels,
-            "cov": draw_cov(self.prior, sums.n_rows.sum(), residual, rng),
+            **self._draw_scatter(parameters, sums.n_rows.sum(), residual, rng),
             "step_cov": draw_cov(self.step_prior, len(steps), steps.T @ steps, rng),
         }
+
+    def _draw_scatter(self, parameters, n, residual, rng):
+        """Cov | psi, levels, and its scales, if it has any."""
+        if self.law is None:
+            return {"cov": draw_cov(self.prior, n, residual, rng)}
+        nothing = np.zeros(len(residual))
+        held = {name: getattr(parameters, name) for name in ("cov", *_SCALES)}
+        known = ScaledParameters(mean=nothing, strength=np.ones(()), **held)
+        return _scatter_of(self.law.redraw(known, n, nothing, residual, rng))
 
     def _draw_levels(self, parameters, sums, rng):
         precision = np.linalg.inv(parameters.cov)
@@ -99,7 +132,34 @@ class WalkingShares:
             name: link.rename_law(middle, getattr(parameters, name), order, key)[1]
             for name in ("cov", "step_cov")
         }
+        if self.law is not None:
+            covs["precision"] = np.linalg.inv(covs["cov"])
         return {"levels": link.rename(parameters.levels, order), **covs}
+
+    # moves of all documents at once
+
+    def means(self, parameters, given):
+        return parameters.levels[given["slices"]]
+
+    def move(self, parameters, gains, stretch, shift, rng):
+        """Stretch documents about their levels with cov, or shift them with all levels."""
+        if shift.any():
+            return self._shifted(parameters, gains, stretch, shift, rng)
+        still = np.zeros(len(gains))
+        held = {name: getattr(parameters, name) for name in ("cov", *_SCALES)}
+        known = ScaledParameters(mean=still, strength=np.ones(()), **held)
+        gains = gains + np.log(
+            stretch
+        )  # the law of a mean, which is not here, would take this away
+        law: Any = self.law
+        moved, *done = law.move(known, gains, stretch, still, rng)
+        return parameters._replace(**_scatter_of(moved)), *done
+
+    def _shifted(self, parameters, gains, stretch, shift, rng):
+        precision, heights = np.linalg.inv(self._start_cov()), np.log(rng.random(len(gains)))
+        away, shift = parameters.levels[0] - self.prior.mean, shift.copy()
+        stick_moves.shift_in_place(heights, gains, precision, 1.0, away, shift)
+        return parameters._replace(levels=parameters.levels + shift), stretch, shift
 
     # what is told
 
@@ -111,6 +171,10 @@ class WalkingShares:
         """Return the expected shares of topics (S, T) in each slice."""
         about = standard_normal_points(n_points, len(cov)) @ np.linalg.cholesky(cov).T
         return np.stack([link.shares(level + about).mean(0) for level in levels])
+
+
+def _scatter_of(scaled):
+    return {name: getattr(scaled, name) for name in ("cov", *_SCALES)}
 
 
 def draw_cov(prior, n, outer, rng):
