@@ -82,6 +82,9 @@ class NormalShares:
         mean, cov = link.rename_law(parameters.mean, parameters.cov, order, key)
         return {"mean": mean, "cov": cov, "precision": np.linalg.inv(cov)}
 
+    def move(self, parameters, gains, stretch, shift, rng):
+        return self.law.move(parameters, gains, stretch, shift, rng)
+
     def average(self, parameters):
         """Return mean and covariance of psi over documents."""
         return parameters.mean, parameters.cov

@@ -1,7 +1,7 @@
 """Topics: documents share them out, and each has words (paper, section 3)::
 
 topics   ~ words                               DirichletWords, TreeWords or WalkingWords
-psi_d    ~ shares                              d = 1..n: NormalShares or WalkingShares
+psi_d    ~ shares                              d = 1..n: NormalShares, WalkingShares, RegressedShares
 topic    ~ Categorical(pi(psi_d))              for each token of document d; pi: the link, Sticks or Softmax
 word     ~ Categorical(topics_topic)
 
@@ -25,6 +25,9 @@ shares have
     prepare(parameters), rows(law, given)      -> law, and the Gaussian of documents of which this is given
     rename(parameters, order, link, key)       -> fields
     average(parameters)                        -> mean and covariance of psi over documents
+    move(parameters, gains, stretch, shift, rng)
+                                               -> parameters, and what psi must follow (`topic_moves`), where
+                                               their `law` of mean and cov has it
 
 and a link n_topics, n_dims (of psi), axis (their name), has_order (whether it matters which topic is first),
 shares(psi), log_shares(psi), psi(log_shares),
@@ -154,6 +157,13 @@ class TopicModel:
         parameters, rows, _ = self.simulate(np.zeros(n, dtype=np.int64), rng, **given)
         return self.link.shares(rows.psi), self.words.describe(parameters)["topics"]
 
+    def expected_shares(self, described, n_points=64, **given):
+        """Return E pi (n, T) of n documents of which this is given, under a recorded law of psi."""
+        block = self.shares.rows(self.shares.prepare(SimpleNamespace(**described)), given)
+        noise = standard_normal_points(n_points, self.link.n_dims)
+        around = noise @ np.linalg.cholesky(described["cov"]).T
+        return np.stack([self.link.shares(mean + around).mean(axis=0) for mean in block.mean])
+
     def parameters(self, law, words, tokens):
         """Build parameters from fields that tell of psi, fields that tell of topics, and tokens (T,)."""
         share, move = tokens / max(1, tokens.sum()), np.arange(len(tokens))
@@ -207,7 +217,7 @@ class TopicModel:
             range(len(rows)),
         )
         mean, rng = parameters.mean, key.generator("accepted")
-        parameters, *done = self.shares.law.move(parameters, sum(gains), *proposed, rng)
+        parameters, *done = self.shares.move(parameters, sum(gains), *proposed, rng)
         follow = [part._replace(psi=topic_moves.moved(part.psi, mean, *done)) for part in rows]
         return parameters, follow
 
