@@ -108,6 +108,8 @@ def _from_formula(frame, formula):
     raw, spec = _built(formula, lambda: _materialised(parsed, frame))
     if not raw.shape[1]:
         raise ValueError(f'a formula must have a term; got "{formula}"; "1" is a common mean')
+    needed = {*needed, *map(str, spec.required_variables)}  # before, splines do not tell what of
+    _refuse_missing(frame, needed & set(frame.columns))
     variables = tuple(name for name in frame.columns if name in needed)
     terms = np.empty(raw.shape[1], dtype=object)
     for term, places in spec.term_indices.items():

@@ -69,7 +69,9 @@ def sweep_only(model, everything, i, rng):
 
 def drift(wrong, n_starts, rng, nu=None):
     """Return z-scores of sweeps of `wrong` from draws of the right law."""
-    law = Law(partial(model_of(shares_of(nu=nu)).simulate, TOTALS, covariates=COVARIATES), summarise)
+    law = Law(
+        partial(model_of(shares_of(nu=nu)).simulate, TOTALS, covariates=COVARIATES), summarise
+    )
     return law.drift_z(partial(sweep_only, model_of(wrong)), n_starts, 4, rng)
 
 
@@ -231,7 +233,9 @@ def test_effects_come_out_of_many_rows(rng):
 def test_sums_of_blocks_add_up(rng):
     shares, psi = shares_of(), rng.standard_normal((10, 2))
     whole = shares.statistics(psi, {"covariates": COVARIATES})
-    parts = [shares.statistics(psi[i], {"covariates": COVARIATES[i]}) for i in (slice(4), slice(4, 10))]
+    parts = [
+        shares.statistics(psi[i], {"covariates": COVARIATES[i]}) for i in (slice(4), slice(4, 10))
+    ]
     summed = parts[0] + parts[1]
     assert isinstance(summed, Sums)
     for name in ("n_rows", "total", "outer"):

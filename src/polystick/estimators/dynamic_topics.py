@@ -10,6 +10,7 @@ from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_face import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
 from polystick.models.topic_factors import assemble
@@ -111,7 +112,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             check_length(times, count_documents(X))
             self.slices_ = TimeSlices.spanning(times, self.freq)
             self.times_ = self.slices_.labels
-            return self._fit(X, resume, times=times)
+            return self._fit(X, resume, About(times))
 
     def fit_transform(self, X, y=None, *, times=None):
         """Fit, and return the shares of topics of the same documents, (n, T)."""
@@ -179,6 +180,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         )
         return {**super()._coords(), "time": times}
 
-    def _given(self, n, times):
-        check_length(times, n)
-        return {"slices": self.slices_.number(times)}
+    def _given(self, n, about):
+        self._refuse_covariates(about)
+        check_length(about.times, n)
+        return {"slices": self.slices_.number(about.times)}

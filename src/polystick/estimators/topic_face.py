@@ -1,6 +1,6 @@
 """The face that all topic models share."""
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -39,6 +39,17 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
+class About(NamedTuple):
+    """What may be known of documents besides their words."""
+
+    times: object = None
+    covariates: object = None
+    X: object = None  # the documents as they came, for the names of their rows
+
+
+NOTHING = About()
+
+
 class TopicEstimator(TopicReading, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
@@ -50,13 +61,24 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _given(self, n, times):
+    def _given(self, n, about):
         """Return name -> (n, ...), what the model must know of n documents besides their words."""
-        if times is not None:
+        self._refuse_times(about)
+        self._refuse_covariates(about)
+        return {}
+
+    def _refuse_times(self, about):
+        if about.times is not None:
             raise TypeError(
                 f"{type(self).__name__} takes no times: its topics do not move with them"
             )
-        return {}
+
+    def _refuse_covariates(self, about):
+        if about.covariates is not None:
+            raise TypeError(
+                f"{type(self).__name__} takes no covariates here: its shares depend on none; leave them out, "
+                "or fit CorrelatedTopicModel(prevalence=...)"
+            )
 
     def fit(self, X, y=None, *, resume=False):
         """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
@@ -78,10 +100,10 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         with all_or_nothing(self):
             return self._fit(X, resume)
 
-    def _fit(self, X, resume, times=None):
+    def _fit(self, X, resume, about=NOTHING):
         fit = self._begin(resume)
         counts = self._start(X, fit.inference)
-        model, given = self._make_model(counts), self._given(counts.shape[0], times)
+        model, given = self._make_model(counts), self._given(counts.shape[0], about)
         shards = self._shards(model, fit, counts, given)
         self._run(fit, model, shards, self._coords() | named("document", X))
         self._seen_rows, self.stream_ = ids_of(counts), None
@@ -149,7 +171,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     # new documents
 
     def transform(self, X, *, method="fast", return_draws=False, return_std=False,
-                  n_draws=_STATES, times=None):  # fmt: skip
+                  n_draws=_STATES, times=None, covariates=None):  # fmt: skip
         """Return each document's shares of topics, (n, T).
 
         Topics, those of the chain of the highest likelihood that the tables show, stay as they are: a new
@@ -171,11 +193,13 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             Posterior draws that "exact" averages over.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         if method not in ("fast", "exact"):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
-        documents = self._documents(self._check(X), times)
+        documents = self._documents(self._check(X), About(times, covariates, X))
         if method == "fast" and documents.model.folds_quickly and not (return_draws or return_std):
             return documents.settle(self._mean_state())
         folded = documents.fold(n_draws, self.posterior_.best_chain, keep_draws=return_draws)
@@ -191,7 +215,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         return {**means, "topics": self.topics_}
 
     def score_samples(self, X, *, method="completion", observed=None, per=None,
-                      coefficient=False, n_draws=None, times=None):  # fmt: skip
+                      coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -212,17 +236,19 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             Posterior draws to average over; None is 32, or 8 for "held_out".
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         how = (method, observed, per, coefficient, n_draws)
-        return self._scored(self._check(X), *how, times)[0]
+        return self._scored(self._check(X), *how, About(times, covariates, X))[0]
 
     def score(self, X, y=None, *, method="completion", observed=None, per=None,
-              coefficient=False, n_draws=None, times=None):  # fmt: skip
+              coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return scores.per_count(*self._scored(self._check(X), *how, times))
+        return scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
 
-    def _scored(self, counts, method, observed, per, coefficient, n_draws, times):
+    def _scored(self, counts, method, observed, per, coefficient, n_draws, about):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
         if method == "held_out":
             if observed is not None or per is not None:
@@ -230,7 +256,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
                     "method='held_out' scores whole documents and takes no observed or per; "
                     "leave them out, or take method='completion'"
                 )
-            documents = self._documents(counts, times)
+            documents = self._documents(counts, about)
             weights = documents.anneal(_HELD_OUT_STATES if n_draws is None else n_draws)
             values = scores.log_mean_exp(weights, axis=0)
             return values + scores.log_coefficients(counts) if coefficient else values, counts
@@ -241,15 +267,20 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
         n_draws = _STATES if n_draws is None else n_draws
-        return self._documents(shown, times).complete(rest, n_draws, per, coefficient), rest
+        return self._documents(shown, about).complete(rest, n_draws, per, coefficient), rest
 
     def perplexity(self, X, *, method="completion", observed=None, per=None,
-                   coefficient=False, n_draws=None, times=None):  # fmt: skip
+                   coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return float(np.exp(-scores.per_count(*self._scored(self._check(X), *how, times))))
+        return float(
+            np.exp(
+                -scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
+            )
+        )
 
-    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None):
+    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None,
+                       covariates=None):  # fmt: skip
         """Return draws (n_draws, n, V) of word counts from the posterior predictive law, dense.
 
         Each posterior draw of the topics gives one: the document's shares are drawn given its words, then
@@ -268,6 +299,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             None is the seed of the fit.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
@@ -275,9 +308,11 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         seed = seed_of(self, random_state)
         names = self.model_.fold_names
         states = self.posterior_.states(names, self.posterior_.even_draws(names, n_draws))
-        return self._documents(counts, times).replicates(states, given, seed)
+        about = About(times, covariates, X)
+        return self._documents(counts, about).replicates(states, given, seed)
 
-    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None):
+    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None,
+                     covariates=None):  # fmt: skip
         """Return draws (n_draws, n_rows, V) of the probabilities of words in documents, before any data.
 
         Each draw has topics, and a law of the shares, of its own from the prior. The same at each call,
@@ -288,12 +323,13 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         check_integer("n_draws", n_draws, at_least=1)
         check_room(2 * n_draws, n_rows, self.n_features_in_)
         seed = seed_of(self, random_state)
-        given = self._given(n_rows, times)
+        given = self._given(n_rows, About(times, covariates))
         drawn = [prior_words(self.model_, n_rows, seed, i, given) for i in range(n_draws)]
         return np.stack(drawn)
 
     def to_arviz(self, X=None, *, log_likelihood=False, posterior_predictive=False,
-                 prior_predictive=False, n_draws=None, random_state=None, times=None):  # fmt: skip
+                 prior_predictive=False, n_draws=None, random_state=None, times=None,
+                 covariates=None):  # fmt: skip
         """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
         That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:
@@ -322,14 +358,18 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             None is the seed of the fit.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, posterior_predictive, prior_predictive, n_draws,
                          random_state)  # fmt: skip
         need_rows(X, asked)
-        return assembled(self.posterior_, self._groups(X, asked, times), asked)
+        return assembled(
+            self.posterior_, self._groups(X, asked, About(times, covariates, X)), asked
+        )
 
-    def _groups(self, X, asked, times):
+    def _groups(self, X, asked, about):
         names = self.model_.fold_names
         if X is None:
             return Groups(names, _DRAWS, None, "document", {}, None, "document", None, None)
@@ -337,9 +377,9 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         check_room(2, *counts.shape)
         if asked.log_likelihood:
             need_fit(same_rows(self._seen_rows, counts), "the documents")
-        documents = self._documents(counts, times)
+        documents = self._documents(counts, about)
         is_new = asked.posterior_predictive == "new"
-        again = self._documents(0 * counts, times) if is_new else documents
+        again = self._documents(0 * counts, about) if is_new else documents
         totals = totals_of(counts)
         coords = {
             "document": np.arange(len(totals)) if labels is None else labels,
@@ -357,9 +397,9 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             lambda n_draws: documents.prior_counts(n_draws, totals, seed),
         )
 
-    def _documents(self, counts, times):
+    def _documents(self, counts, about):
         """Return checked counts as documents that the fit can tell of."""
-        given = self._given(counts.shape[0], times)
+        given = self._given(counts.shape[0], about)
         return NewDocuments(self.model_, self.posterior_, self.seed_, self.n_jobs, counts, given)
 
     def _check(self, X):

@@ -4,13 +4,18 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from polystick.decomposition import decompose
+from polystick.estimators.document_kinds import count_documents
+from polystick.estimators.prevalence import Prevalence
 from polystick.estimators.texts import counted
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_effects import TopicEffects
+from polystick.estimators.topic_face import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
+from polystick.models.regressed_shares import RegressedShares
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
@@ -29,11 +34,12 @@ def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(CorrelatedTopicEstimator):
+class CorrelatedTopicModel(TopicEffects, CorrelatedTopicEstimator):
     """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
-    have a Gaussian law over documents, with a mean and a covariance that are learned.
+    have a Gaussian law over documents, with a mean and a covariance that are learned. With a `prevalence` the
+    mean is a regression on covariates of the documents: a structural topic model, of which `effects` tells.
 
     Parameters
     ----------
@@ -57,9 +63,15 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     seed_weight : float
         What a seed weighs, in the tokens of its word in the corpus: 1 is as if each token had been seen
         again, in that topic.
+    prevalence : str or None
+        How shares depend on covariates of the documents: the right side of a formula, such as
+        "cr(year, df=5) + party", read by formulaic, which `polystick[formula]` brings. `fit` and all methods
+        that take documents then need their `covariates`. Each term has a scale of its own that is learned,
+        so factors of many levels, such as authors, are pooled. Gibbs only. The words of a topic do not
+        depend on covariates.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
-        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
+        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be; a `prevalence` needs such a one.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
         fitted already is taken as it is, any other is cloned and fitted.
@@ -80,7 +92,11 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     Attributes
     ----------
     posterior_ : Posterior
-        Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
+        Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`. With a
+        `prevalence` `mean` and `cov` are of a document with average covariates, and `coefficients` are of
+        columns that the fit has made of the formula: read `effects` in their place.
+    prevalence_ : Prevalence or None
+        The formula as the fit read it, and the covariates of its documents.
     topics_ : array (T, V)
         Posterior mean of the topics, in the chain of the highest likelihood.
     components_ : array (T, V)
@@ -113,8 +129,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     _schedules = (Gibbs, MeanField, StochasticVI)
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, prior=None,
+                 vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
@@ -122,6 +138,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         self.word_tree = word_tree
         self.seed_words = seed_words
         self.seed_weight = seed_weight
+        self.prevalence = prevalence
         self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference
@@ -129,6 +146,71 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+
+    def fit(self, X, y=None, *, covariates=None, resume=False):
+        """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n, V), or n documents
+            Documents may be texts (a list, a Series, the one column of a table), lists of words, dicts of
+            words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
+            methods take such documents too. One without words is kept: its shares are what the others say.
+        y : ignored
+        covariates : DataFrame of n rows
+            What the `prevalence` speaks of, in rows that belong to those of X by their place.
+        resume : bool
+            Go on with the run in the checkpoint folder, if there is one.
+
+        Returns
+        -------
+        self
+        """
+        with all_or_nothing(self):
+            about = About(covariates=covariates, X=X)
+            self._read_prevalence(about)
+            return self._fit(X, resume, about)
+
+    def fit_transform(self, X, y=None, *, covariates=None):
+        """Fit, and return the shares of topics of the same documents, (n, T)."""
+        return self.fit(X, covariates=covariates).transform(X, covariates=covariates)
+
+    def _read_prevalence(self, about):
+        """Learn what the formula means from the covariates of the fit."""
+        self.prevalence_ = None
+        if self.prevalence is None:
+            self._refuse_covariates(about)
+            return
+        self._need_covariates(about)
+        count_documents(about.X)
+        self.prevalence_ = Prevalence.of(self.prevalence, about.covariates, about.X)
+
+    def _given(self, n, about):
+        if self.prevalence_ is None:
+            return super()._given(n, about)
+        self._refuse_times(about)
+        self._need_covariates(about)
+        rows = range(n) if about.X is None else about.X
+        return {"covariates": self.prevalence_.columns(about.covariates, rows)}
+
+    def _need_covariates(self, about):
+        if about.covariates is None:
+            raise TypeError(
+                f'covariates must hold what prevalence="{self.prevalence}" speaks of, a row for each document; '
+                "got none; give a DataFrame"
+            )
+
+    def _schedule(self):
+        schedule = super()._schedule()
+        if self.prevalence is not None and not isinstance(schedule, Gibbs):
+            raise TypeError(
+                f"a prevalence needs inference=Gibbs(...) or None; got {self.inference!r}"
+            )
+        return schedule
+
+    def _coords(self):
+        names = {} if self.prevalence_ is None else {"covariate": self.prevalence_.names}
+        return {**super()._coords(), **names}
 
     @available_if(_takes_streams)
     def partial_fit(self, X, y=None, *, corpus_size=None):
@@ -161,7 +243,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
                 "corpus_size must say how many documents the stream will have in all; got none"
             )
         check_integer("corpus_size", corpus_size, at_least=1)
-        fit = self._begin(resume=False)
+        fit, self.prevalence_ = self._begin(resume=False), None
         counts = self._start(X, fit.inference)
         whole = counts * (corpus_size / counts.shape[0])  # seeds weigh against the whole stream
         model, self.inference_ = self._make_model(whole), fit.inference
@@ -184,7 +266,19 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         if prior is None:
             prior = LearnedScale(decomposition.dirichlet_moments(1.0)[0], scale=_SCALE)
         prior = check_prior(prior, self.n_topics - 1)
-        return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
+        shares = self._make_shares(prior)
+        return assemble(self._make_words(counts), shares, Sticks(decomposition))
+
+    def _make_shares(self, prior):
+        if self.prevalence_ is None:
+            return NormalShares(prior)
+        if not isinstance(prior, LearnedScale):
+            raise TypeError(
+                f"a prevalence needs a prior that learns its scale; got {type(prior).__name__}; give "
+                "LearnedScale(...) or None"
+            )
+        x = self.prevalence_.columns(self.prevalence_.frame)
+        return RegressedShares(prior, self.prevalence_.terms, x.T @ x / len(x))
 
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
