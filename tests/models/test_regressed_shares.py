@@ -48,7 +48,7 @@ def rng():
 
 def summarise(everything):
     """Use bounded or light-tailed functions of all there is."""
-    p, (psi, tokens), counts = everything
+    p, (psi, _), counts = everything
     scatter = np.sqrt(np.diag(p.cov))
     slopes = [np.tanh(p.coefficients / 2), np.tanh(p.coefficients / scatter)]
     scales = [np.tanh(np.log(p.shrinkage) / 3), np.tanh(np.log(p.spread) / 4)]

@@ -10,7 +10,7 @@ from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
-from polystick.estimators.topic_face import About
+from polystick.estimators.topic_covariates import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
 from polystick.models.topic_factors import assemble
@@ -113,10 +113,6 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             self.slices_ = TimeSlices.spanning(times, self.freq)
             self.times_ = self.slices_.labels
             return self._fit(X, resume, About(times))
-
-    def fit_transform(self, X, y=None, *, times=None):
-        """Fit, and return the shares of topics of the same documents, (n, T)."""
-        return self.fit(X, times=times).transform(X, times=times)
 
     def shares_over_time(self, *, level=0.9, n_draws=50):
         """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""

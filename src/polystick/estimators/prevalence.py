@@ -26,10 +26,10 @@ class Columns(NamedTuple):
 class Prevalence:
     """A formula, what it was in a fit, and the columns (n, p) that it makes of documents.
 
-    All have mean 0 in the fit, for the level of the shares is a parameter of its own. A factor has one for each
-    of its levels, all on one footing, so that no effect depends on which comes first, and levels are pooled as
-    groups are. Those of any other term are made orthogonal, with variance 1, so that neither units nor the
-    choice of a basis matter.
+    All have mean 0 in the fit, for the level of the shares is a parameter of its own. A factor has one for
+    each of its levels, all on one footing, so that no effect depends on which comes first, and levels are
+    pooled as groups are. Those of any other term are made orthogonal, with variance 1, so that neither units
+    nor the choice of a basis matter.
     """
 
     design: Design
@@ -47,8 +47,8 @@ class Prevalence:
         found = list(_columns(made, raw, centre))
         if not found:
             raise ValueError(
-                f'prevalence must have a covariate; got "{formula}"; name columns of the covariates, or leave '
-                "it out"
+                f'prevalence must have a covariate; got "{formula}"; name columns of the covariates, or '
+                "leave it out"
             )
         terms = np.repeat([part.term for part in found], [len(part.names) for part in found])
         names = [name for part in found for name in part.names]

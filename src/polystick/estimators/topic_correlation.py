@@ -9,7 +9,8 @@ from polystick.estimators.intervals import interval
 from polystick.estimators.seed_words import seed_labels, words_with_seeds
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_association import N_CHAINS, associate
-from polystick.estimators.topic_face import About, TopicEstimator
+from polystick.estimators.topic_covariates import About
+from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import one_blas_thread
 from polystick.validation import check_integer, check_level
 

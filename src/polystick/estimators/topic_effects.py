@@ -38,7 +38,7 @@ class TopicEffects:
         Returns
         -------
         DataFrame
-            `estimate`, `lower`, `upper` and `p_positive`, the probability that the share rises, of each topic.
+            Of each topic `estimate`, `lower`, `upper` and `p_positive`, the probability of a rise.
         """
         return self._effects(n_draws).effects(column, change, level)
 

@@ -1,6 +1,6 @@
 """The face that all topic models share."""
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -20,6 +20,7 @@ from polystick.estimators.topic_agreement import (
     pooled_sizes,
     with_chains,
 )
+from polystick.estimators.topic_covariates import NOTHING, About, TopicCovariates
 from polystick.estimators.topic_reading import TopicReading
 from polystick.estimators.topic_tables import size_table, topic_table
 from polystick.inference.gibbs import Gibbs
@@ -39,18 +40,7 @@ _HELD_OUT_STATES = 8  # each has a swarm of particles
 _DRAWS = 100  # posterior states, for ArviZ: each has a swarm of particles for each document
 
 
-class About(NamedTuple):
-    """What may be known of documents besides their words."""
-
-    times: object = None
-    covariates: object = None
-    X: object = None  # the documents as they came, for the names of their rows
-
-
-NOTHING = About()
-
-
-class TopicEstimator(TopicReading, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
@@ -61,26 +51,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _given(self, n, about):
-        """Return name -> (n, ...), what the model must know of n documents besides their words."""
-        self._refuse_times(about)
-        self._refuse_covariates(about)
-        return {}
-
-    def _refuse_times(self, about):
-        if about.times is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes no times: its topics do not move with them"
-            )
-
-    def _refuse_covariates(self, about):
-        if about.covariates is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes no covariates here: its shares depend on none; leave them out, "
-                "or fit CorrelatedTopicModel(prevalence=...)"
-            )
-
-    def fit(self, X, y=None, *, resume=False):
+    def fit(self, X, y=None, *, covariates=None, resume=False):
         """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
 
         Parameters
@@ -90,6 +61,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
             methods take such documents too. One without words is kept: its shares are what the others say.
         y : ignored
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents, which belong together by their place.
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
 
@@ -98,10 +71,18 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         self
         """
         with all_or_nothing(self):
-            return self._fit(X, resume)
+            return self._fit(X, resume, About(covariates=covariates, X=X))
+
+    def fit_transform(self, X, y=None, **about):
+        """Fit, and return the shares of topics of the same documents, (n, T).
+
+        Times or covariates of the documents are given as to `fit`.
+        """
+        return self.fit(X, **about).transform(X, **about)
 
     def _fit(self, X, resume, about=NOTHING):
         fit = self._begin(resume)
+        self._read_prevalence(about, fit.inference)
         counts = self._start(X, fit.inference)
         model, given = self._make_model(counts), self._given(counts.shape[0], about)
         shards = self._shards(model, fit, counts, given)
@@ -480,7 +461,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         return agreement_table(self.posterior_, self.agreement_, self._topic_index)
 
     def _coords(self):
-        return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
+        known = {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
+        return known if self.prevalence_ is None else {**known, "covariate": self.prevalence_.names}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

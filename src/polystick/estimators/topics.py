@@ -4,12 +4,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from polystick.decomposition import decompose
-from polystick.estimators.document_kinds import count_documents
-from polystick.estimators.prevalence import Prevalence
 from polystick.estimators.texts import counted
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_covariates import NOTHING
 from polystick.estimators.topic_effects import TopicEffects
-from polystick.estimators.topic_face import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
@@ -71,7 +69,8 @@ class CorrelatedTopicModel(TopicEffects, CorrelatedTopicEstimator):
         depend on covariates.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
-        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be; a `prevalence` needs such a one.
+        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be. A
+        `prevalence` needs such a law.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
         fitted already is taken as it is, any other is cloned and fitted.
@@ -147,71 +146,6 @@ class CorrelatedTopicModel(TopicEffects, CorrelatedTopicEstimator):
         self.progress = progress
         self.checkpoint = checkpoint
 
-    def fit(self, X, y=None, *, covariates=None, resume=False):
-        """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n, V), or n documents
-            Documents may be texts (a list, a Series, the one column of a table), lists of words, dicts of
-            words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
-            methods take such documents too. One without words is kept: its shares are what the others say.
-        y : ignored
-        covariates : DataFrame of n rows
-            What the `prevalence` speaks of, in rows that belong to those of X by their place.
-        resume : bool
-            Go on with the run in the checkpoint folder, if there is one.
-
-        Returns
-        -------
-        self
-        """
-        with all_or_nothing(self):
-            about = About(covariates=covariates, X=X)
-            self._read_prevalence(about)
-            return self._fit(X, resume, about)
-
-    def fit_transform(self, X, y=None, *, covariates=None):
-        """Fit, and return the shares of topics of the same documents, (n, T)."""
-        return self.fit(X, covariates=covariates).transform(X, covariates=covariates)
-
-    def _read_prevalence(self, about):
-        """Learn what the formula means from the covariates of the fit."""
-        self.prevalence_ = None
-        if self.prevalence is None:
-            self._refuse_covariates(about)
-            return
-        self._need_covariates(about)
-        count_documents(about.X)
-        self.prevalence_ = Prevalence.of(self.prevalence, about.covariates, about.X)
-
-    def _given(self, n, about):
-        if self.prevalence_ is None:
-            return super()._given(n, about)
-        self._refuse_times(about)
-        self._need_covariates(about)
-        rows = range(n) if about.X is None else about.X
-        return {"covariates": self.prevalence_.columns(about.covariates, rows)}
-
-    def _need_covariates(self, about):
-        if about.covariates is None:
-            raise TypeError(
-                f'covariates must hold what prevalence="{self.prevalence}" speaks of, a row for each document; '
-                "got none; give a DataFrame"
-            )
-
-    def _schedule(self):
-        schedule = super()._schedule()
-        if self.prevalence is not None and not isinstance(schedule, Gibbs):
-            raise TypeError(
-                f"a prevalence needs inference=Gibbs(...) or None; got {self.inference!r}"
-            )
-        return schedule
-
-    def _coords(self):
-        names = {} if self.prevalence_ is None else {"covariate": self.prevalence_.names}
-        return {**super()._coords(), **names}
-
     @available_if(_takes_streams)
     def partial_fit(self, X, y=None, *, corpus_size=None):
         """Learn from one more batch of a stream of documents, which is then forgotten.
@@ -243,7 +177,8 @@ class CorrelatedTopicModel(TopicEffects, CorrelatedTopicEstimator):
                 "corpus_size must say how many documents the stream will have in all; got none"
             )
         check_integer("corpus_size", corpus_size, at_least=1)
-        fit, self.prevalence_ = self._begin(resume=False), None
+        fit = self._begin(resume=False)
+        self._read_prevalence(NOTHING, fit.inference)
         counts = self._start(X, fit.inference)
         whole = counts * (corpus_size / counts.shape[0])  # seeds weigh against the whole stream
         model, self.inference_ = self._make_model(whole), fit.inference

@@ -5,23 +5,24 @@ shrinkage_g       ~ Gamma(SHAPE, rate RATE)            g: terms of the regressio
 coefficients_c    ~ N(0, cov / shrinkage_{g(c)})       c = 1..p, columns of the covariates
 psi_d             ~ N(mean + x_d coefficients, cov)    d = 1..n, given the covariates x of documents
 
-So effects are measured in units of the scatter of documents, with a half-Cauchy law for each term (for SHAPE =
-RATE = 1/2): what a prior says does not change with the scale of psi. Columns should have mean 0 and variance 1.
-Roberts et al. (2016) have this law of documents with a fixed point in the place of the draws.
+So effects are measured in units of the scatter of documents, with a half-Cauchy law of the size of each term
+(SHAPE = RATE = 1/2): what a prior says does not change with the scale of psi. Columns should have mean 0 in
+the corpus, so that `mean` is its level. Structural topic models (Roberts et al. 2016) have this law of
+shares.
 
-A stick that is stretched with `mean` in its place takes its coefficients along: with cov stretched too neither
-the density of psi nor that of the coefficients changes but by the volume that the move itself makes up for.
+A stick that is stretched about `mean` takes its coefficients along: as cov is stretched too, the densities of
+psi and of the coefficients change only by what the volume of the move makes up for.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from polystick.conjugate import InverseWishart
 from polystick.gaussians.normal import Normal, Shifted
 from polystick.models.topic_shares import RENAMED, NormalShares, Sums
+from polystick.population import LearnedScale
 
 SHAPE = RATE = 0.5
 
@@ -45,7 +46,7 @@ class Told(NamedTuple):
 class RegressedShares:
     """Documents are exchangeable but for their covariates. It has no factors."""
 
-    law: Any  # of mean and cov: a LearnedScale
+    law: LearnedScale  # of mean and cov
     terms: np.ndarray  # (p,) the term of each column of the covariates, from 0 on
     covariates_cov: np.ndarray  # (p, p) of the covariates over documents, of mean 0
 
