@@ -6,6 +6,7 @@ their difference, others by two standard deviations, and where there is an inter
 prior serves covariates on any scale, and a coefficient is about what it takes to get from low to high.
 """
 
+import ast
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -102,20 +103,34 @@ def _from_formula(frame, formula):
     if not len(frame):
         raise ValueError("covariates must have at least one row; look at how rows were selected")
     parsed = _parsed(formula)
-    needed = sorted(map(str, parsed.required_variables))
+    needed = _needed(parsed, frame)
     _need_columns(frame, needed, of=f'the formula "{formula}"')
     _refuse_missing(frame, needed)
     raw, spec = _built(formula, lambda: _materialised(parsed, frame))
     if not raw.shape[1]:
         raise ValueError(f'a formula must have a term; got "{formula}"; "1" is a common mean')
-    needed = {*needed, *map(str, spec.required_variables)}  # before, splines do not tell what of
-    _refuse_missing(frame, needed & set(frame.columns))
+    needed = {*needed, *map(str, spec.required_variables)}
     variables = tuple(name for name in frame.columns if name in needed)
     terms = np.empty(raw.shape[1], dtype=object)
     for term, places in spec.term_indices.items():
         terms[places] = INTERCEPT if str(term) == "1" else str(term)
     levels = _levels(frame, variables, spec)
     return raw, tuple(spec.column_names), tuple(terms), variables, levels, spec
+
+
+def _needed(parsed, frame):
+    """Return the columns that a formula speaks of; formulaic itself does not look into splines."""
+    told = {str(name) for name in parsed.required_variables}
+    inside = {name for term in parsed for factor in term.factors for name in _words(factor.expr)}
+    return sorted(told | inside & set(frame.columns))
+
+
+def _words(expression):
+    try:
+        tree = ast.parse(str(expression), mode="eval")
+    except SyntaxError:  # a column whose name is no word
+        return set()
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _formulaic():
