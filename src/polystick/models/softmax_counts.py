@@ -163,7 +163,7 @@ class SoftmaxCounts:
             shard.rows,
             shard.counts,
             shard.totals,
-            prior.mean,
+            prior.mean[None],
             prior.precision,
             psi,
         )
