@@ -13,22 +13,31 @@ import click
               help="Most rows of the other tables.")  # fmt: skip
 @click.option("--csv", type=click.Path(dir_okay=False), metavar="FILE",
               help="Also write the shares of topics in each document to a file.")  # fmt: skip
+@click.option("--effects", metavar="COLUMN",
+              help="Of topics with a --prevalence: how each one's share changes with this column, on "
+              "average, in place of the other tables.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
-def show(run, words, rows, csv, as_json):
+def show(run, words, rows, csv, effects, as_json):
     """Print tables: topics and which of them go together, or the summary of another model.
 
     Intervals hold 90 % of the posterior. Less than 5 topics have correlations of log shares instead, which
     are not zero for independent topics: docs/topics.md says how to read both. Of rows of counts, fitted with
     --link softmax, there are the categories that are known to go together.
 
+    \b
     Example: polystick show run --words 6 --csv shares.csv
-    """
+             polystick show run --effects party
+    """  # noqa: D301
     from polystick.commands import diagnosis, runs, views
 
     opened = runs.open_run(run)
     if csv is not None:
         views.write_shares(opened, csv)
-    tables = views.TABLES[opened.kind](opened, words, rows)
+    tables = (
+        views.TABLES[opened.kind](opened, words, rows)
+        if effects is None
+        else views.effect_tables(opened, effects)
+    )
     summary = opened.estimator.posterior_.summary()
     if as_json:
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}
