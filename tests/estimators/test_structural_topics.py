@@ -13,6 +13,7 @@ from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField,
 from polystick.baselines import LDA
 from polystick.conjugate import NormalInverseWishart
 from polystick.estimators.prevalence import Prevalence
+from polystick.estimators.topic_effects import ExpectedShares
 from topic_tools import JIT, needs_jit
 
 pytest.importorskip("formulaic")
@@ -93,11 +94,11 @@ def test_effects_are_what_draws_of_documents_average_to(model):
         line = state["mean"] + x @ state["coefficients"]
         noise = rng.standard_normal((400, *line.shape)) @ np.linalg.cholesky(state["cov"]).T
         found.append(link.shares((line + noise).reshape(-1, T - 1)).mean(axis=0))
-    effects = model._effects(1)
-    states = [state]
-    told = [model._expected(FRAME.assign(party=p), states)[0].mean(axis=0) for p in "DR"]
+    expected = ExpectedShares(model.model_, model.prevalence_, [state])
+    told = [expected(FRAME.assign(party=p))[0].mean(axis=0) for p in "DR"]
     np.testing.assert_allclose(told, found, atol=0.005)
-    assert effects.variables == ("year", "party")
+    again = [expected(FRAME.assign(party=p))[0].mean(axis=0) for p in "DR"]
+    np.testing.assert_array_equal(told, again)
 
 
 def test_tables_of_effects_have_labels_of_topics(model):

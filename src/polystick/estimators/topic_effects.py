@@ -1,16 +1,50 @@
 """What covariates of documents do to the shares of their topics."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators.effects import Effects
+from polystick.estimators.prevalence import Prevalence
 from polystick.inference.execution import one_blas_thread
+from polystick.models.topics import TopicModel
 from polystick.validation import check_integer
 
 __all__ = ["TopicEffects"]
 
 _DRAWS = 200
 _MOST_DOCUMENTS = 2000
+_MOST_KNOWN = 1000  # kinds of documents whose shares are remembered
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedShares:
+    """Shares that a regression expects of documents, under some of its draws."""
+
+    model: TopicModel
+    prevalence: Prevalence
+    states: list  # of name -> array
+    known: dict = field(default_factory=dict)  # columns, as bytes -> (draws, T)
+
+    def __call__(self, frame):
+        """Return shares (draws, n, T); documents with the same covariates are looked at once."""
+        x = self.prevalence.columns(frame)
+        kinds, of_kind = np.unique(x, axis=0, return_inverse=True)
+        if len(self.known) > _MOST_KNOWN:
+            self.known.clear()
+        new = np.array([kind.tobytes() not in self.known for kind in kinds])
+        self.known.update(self._expected(kinds[new]))
+        found = np.stack([self.known[kind.tobytes()] for kind in kinds], axis=1)
+        return found[:, of_kind.ravel()]
+
+    def _expected(self, kinds):
+        """Return columns, as bytes -> shares (draws, T)."""
+        if not len(kinds):
+            return {}
+        with one_blas_thread():
+            found = [self.model.expected_shares(state, covariates=kinds) for state in self.states]
+        return {kind.tobytes(): each for kind, each in zip(kinds, np.stack(found, axis=1))}
 
 
 class TopicEffects:
@@ -89,12 +123,5 @@ class TopicEffects:
         frame, asked = self.prevalence_.frame, self.prevalence_.design.variables
         picked = np.linspace(0, len(frame) - 1, min(len(frame), _MOST_DOCUMENTS)).round()
         some = frame.iloc[picked.astype(int)].reset_index(drop=True)
-        return Effects(lambda rows: self._expected(rows, states), some, self._topic_index, asked)
-
-    def _expected(self, frame, states):
-        """Return expected shares (draws, n, T); documents with the same covariates are looked at once."""
-        x = self.prevalence_.columns(frame)
-        kinds, of_kind = np.unique(x, axis=0, return_inverse=True)
-        with one_blas_thread():
-            found = [self.model_.expected_shares(state, covariates=kinds) for state in states]
-        return np.stack(found)[:, of_kind.ravel()]
+        shares = ExpectedShares(self.model_, self.prevalence_, states)
+        return Effects(shares, some, self._topic_index, asked)
