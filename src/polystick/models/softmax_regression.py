@@ -9,9 +9,9 @@ y_i    ~ Multinomial(N_i, softmax(psi_i))
 
 Seen from category j, with the others held, psi_ij - c_ij is the log odds of one binary split, c the logarithm
 of the sum of e^psi of the others (Holmes and Held 2006; Polson, Scott and Windle 2013). So a sweep goes from
-category to category: omega, then B_j and U_j at once with e_j integrated out, then e_j. With noise all psi are
-then drawn again, without omega. The level that all categories share is not seen by counts, and is drawn from
-its prior.
+category to category: omega, then B_j and U_j at once with e_j integrated out, then e_j. With noise all psi
+are then drawn again, without omega. The level that all categories share is not seen by counts, and is drawn
+from its prior.
 """
 
 from dataclasses import dataclass
