@@ -1,12 +1,12 @@
 """Regression with groups: psi_i = B' w_i + U[g_i] + e_i, with B and U drawn at once and e integrated out.
 
-Each row tells of its line b = B' w_i + U[g_i] by exp(linear_i' b - b' weight_i b / 2). With noise e_i ~ N(0, cov)
-behind a potential (kappa, omega) these are
+Each row tells of its line b = B' w_i + U[g_i] by exp(linear_i' b - b' weight_i b / 2). With noise
+e_i ~ N(0, cov) behind a potential (kappa, omega) these are
 
     weight = (cov + omega^-1)^-1,      linear = (I + omega cov)^-1 kappa,
 
-formed so that nothing divides by omega. The groups of one factor share no rows, so they are eliminated first, one
-k x k system for each; B then has the Schur complement. Groups of other factors are columns of w.
+formed so that nothing divides by omega. The groups of one factor share no rows, so they are eliminated first,
+one k x k system for each; B then has the Schur complement. Groups of other factors are columns of w.
 """
 
 from typing import NamedTuple
@@ -53,7 +53,10 @@ def group_rows(group):
 
 
 def tell_of_line(potential, cov):
-    """Return weight (n, k, k) and linear (n, k) of each row's line, noise integrated out; cov None: no noise."""
+    """Return weight (n, k, k) and linear (n, k) of each row's line, noise integrated out.
+
+    cov : (k, k) of noise; None where there is none
+    """
     kappa, omega = potential
     n, k = omega.shape
     if cov is None:

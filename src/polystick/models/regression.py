@@ -7,9 +7,9 @@ e_i    ~ N(0, cov)                             overdispersion: none, diagonal or
 cov    ~ HuangWand                             half-t standard deviations, uniform correlations
 y_i    ~ Multinomial(N_i, pi(psi_i))           pi: the decomposition's map
 
-A sweep has two halves. Given omega the first draws B and U at once with e integrated out, then e with its law a
-few times over, interweaving scales (Yu and Meng 2011). The second draws lopsided splits, of which omega says more
-than the counts do, without omega.
+A sweep has two halves. Given omega the first draws B and U at once with e integrated out, then e with its law
+a few times over, interweaving scales (Yu and Meng 2011). The second draws lopsided splits, of which omega
+says more than the counts do, without omega.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ from polystick.models.regression_state import (
     Statistics,
     cut,
 )
-from polystick.population import Spread
 from polystick.scores import log_coefficients
 
 __all__ = ["StickRegression"]
@@ -126,7 +125,7 @@ class StickRegression:
         return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
 
     def initial_rows(self, law, shard, key):
-        """Start from the likelihood alone, chains further apart than it leaves them; without noise, on the line."""
+        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
         if law.noise is None:
             return Rows(self.prior.line(law.parameters, shard.data))
         yes, no = augmentation.smoothed(shard.splits)
@@ -134,7 +133,7 @@ class StickRegression:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """omega | psi; B, U | omega; a few times e, its law and its scale | omega; laws and scales of groups."""
+        """Omega | psi; B, U | omega; a few times noise, its law and its scale; laws and scales of groups."""
         numbers = range(len(shards))
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
         parameters = self.draw_line(parameters, shards, potentials, key, ordered_map)
@@ -146,13 +145,13 @@ class StickRegression:
                     parameters, shards, potentials, key, rng, ordered_map, turn
                 )
         for factor in range(len(self.prior.n_groups)):
-            parameters = self.redraw_groups(parameters, factor, rng)
+            parameters = self.prior.redraw_groups(parameters, factor, rng)
             parameters = self.rescale_groups(parameters, factor, shards, potentials, noise, rng)
         lines = (self.prior.line(parameters, shard.data) for shard in shards)
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
     def draw_omega(self, shard, rows, key):
-        """omega | psi, y."""
+        """Omega | psi, y."""
         return augmentation.draw_potential(shard.splits, rows.psi, key.at("omega"), shard.rows)
 
     def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
@@ -205,7 +204,7 @@ class StickRegression:
         return regression.Prior(weight, linear, own, none)
 
     def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map, turn):
-        """e | omega, then its law and its scale; return the parameters and e of each block."""
+        """Noise | omega, then its law and its scale; return the parameters and noise of each block."""
         noise = self.prepare(parameters).noise
 
         def work(i):
@@ -218,17 +217,10 @@ class StickRegression:
 
         parts = list(ordered_map(work, range(len(shards))))
         outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
-        law, n = self.prior.laws[-1], sum(len(e) for e, _ in parts)
-        spread = law.redraw(self._spread(parameters, -1), n, outer, rng)
-        spread, by = law.rescale(spread, curvature, slope, rng)
-        return self._with_spread(parameters, -1, spread), [e * by for e, _ in parts]
-
-    def redraw_groups(self, parameters, factor, rng):
-        """cov, scales | U of a factor."""
-        effects = parameters.effects[self.prior.groups_of(factor)]
-        law = self.prior.laws[factor]
-        given = self._spread(parameters, factor), len(effects), effects.T @ effects
-        return self._with_spread(parameters, factor, law.redraw(*given, rng))
+        n = sum(len(e) for e, _ in parts)
+        parameters = self.prior.redraw(parameters, -1, n, outer, rng)
+        parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
+        return parameters, [e * by for e, _ in parts]
 
     def rescale_groups(self, parameters, factor, shards, potentials, noise, rng):
         """Scales | U in their units, omega; U follows."""
@@ -238,19 +230,10 @@ class StickRegression:
             rest = self.prior.line(parameters, shard.data) - own + e
             curvature += (omega * own**2).sum(axis=0)
             slope += (own * (kappa - omega * rest)).sum(axis=0)
-        law, mine = self.prior.laws[factor], self.prior.groups_of(factor)
-        spread, by = law.rescale(self._spread(parameters, factor), curvature, slope, rng)
+        parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
         effects = parameters.effects.copy()
-        effects[mine] *= by
-        return self._with_spread(parameters._replace(effects=effects), factor, spread)
-
-    def _spread(self, parameters, number):
-        return Spread(parameters.covs[number], parameters.sizes[number])
-
-    def _with_spread(self, parameters, number, spread):
-        covs, sizes = parameters.covs.copy(), parameters.sizes.copy()
-        covs[number], sizes[number] = spread
-        return parameters._replace(covs=covs, sizes=sizes)
+        effects[self.prior.groups_of(factor)] *= by
+        return parameters._replace(effects=effects)
 
     def draw_rows(self, law, shard, rows, key):
         """Each lopsided split | the others of its row, y."""
@@ -271,24 +254,17 @@ class StickRegression:
         return Rows(psi), Statistics(len(psi), e.T @ e, value)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """cov, scales | e."""
+        """Covariance and scales | e."""
         if self.prior.overdispersion is None:
             return parameters
-        given = self._spread(parameters, -1), statistics.n_rows, statistics.outer
-        spread = self.prior.laws[-1].redraw(*given, key.generator("parameters"))
-        return self._with_spread(parameters, -1, spread)
+        given = statistics.n_rows, statistics.outer
+        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
 
     def log_likelihood(self, statistics):
         return statistics.value
 
     def describe_parameters(self, parameters):
-        n_factors = len(self.prior.n_groups)
-        said = {"coefficients": parameters.coefficients}
-        if n_factors:
-            said |= {"group_effects": parameters.effects, "group_cov": parameters.covs[:n_factors]}
-        if self.prior.overdispersion is not None:
-            said["noise_cov"] = parameters.covs[-1]
-        return said
+        return self.prior.described(parameters)
 
     def describe_rows(self, shard, rows):
         return {"probabilities": self.probabilities(rows.psi)}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.gaussians.regression import GroupRows, group_rows
-from polystick.population import HuangWand
+from polystick.population import HuangWand, Spread
 
 __all__ = ["Data", "Parameters", "RegressionPrior", "Rows", "Statistics", "cut"]
 
@@ -127,6 +127,44 @@ class RegressionPrior:
         for factor in range(len(self.n_groups)):
             line += parameters.effects[data.places[:, factor]]
         return line
+
+    def redraw(self, parameters, number, n, outer, rng):
+        """Covariance and scales of a law | the sum of outer products of its n rows."""
+        return self._with(
+            parameters,
+            number,
+            self.laws[number].redraw(self._spread(parameters, number), n, outer, rng),
+        )
+
+    def redraw_groups(self, parameters, factor, rng):
+        """Covariance and scales of a factor | its groups."""
+        effects = parameters.effects[self.groups_of(factor)]
+        return self.redraw(parameters, factor, len(effects), effects.T @ effects, rng)
+
+    def rescale(self, parameters, number, curvature, slope, rng, entries=slice(None)):
+        """Scales of a law | its rows in their units; return also by what to multiply these."""
+        spread, by = self.laws[number].rescale(
+            self._spread(parameters, number), curvature, slope, rng, entries
+        )
+        return self._with(parameters, number, spread), by
+
+    def _spread(self, parameters, number):
+        return Spread(parameters.covs[number], parameters.sizes[number])
+
+    def _with(self, parameters, number, spread):
+        covs, sizes = parameters.covs.copy(), parameters.sizes.copy()
+        covs[number], sizes[number] = spread
+        return parameters._replace(covs=covs, sizes=sizes)
+
+    def described(self, parameters):
+        """Return what is recorded, name -> array."""
+        n_factors = len(self.n_groups)
+        said = {"coefficients": parameters.coefficients}
+        if n_factors:
+            said |= {"group_effects": parameters.effects, "group_cov": parameters.covs[:n_factors]}
+        if self.overdispersion is not None:
+            said["noise_cov"] = parameters.covs[-1]
+        return said
 
     def data(self, x, groups):
         """Return covariates (n, p) and groups (n, F), counted from 0 in each factor, as a block's data."""

@@ -51,7 +51,7 @@ class HuangWand:
         return Spread(np.diag(sd**2), sd)
 
     def redraw(self, spread, n, outer, rng):
-        """cov | n rows with this sum of outer products and d, then d | cov."""
+        """Covariance | d and n rows with this sum of outer products, then d | covariance."""
         cov = self._draw_cov(n, outer, spread.size, rng)
         if self.diagonal:
             shape, told = 0.5 * (self.nu + 1.0), 1.0 / np.diag(cov)
@@ -67,13 +67,16 @@ class HuangWand:
         prior = InverseWishart(np.diag(self.nu * size**2), self.nu + self.k - 1.0)
         return prior.posterior(n, outer).draw(rng)
 
-    def rescale(self, spread, curvature, slope, rng):
-        """d | e / d and potentials: return the spread, and by what (k,) to multiply e.
+    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
+        """Scales d | e / d and potentials: return the spread, and by what (k,) to multiply e.
 
-        curvature, slope : (k,) sums over rows of omega e^2 and of e (kappa - omega (psi - e))
+        curvature, slope : sums over rows of omega e^2 and of e (kappa - omega (psi - e)), for each of the
+            entries whose scales are drawn
         """
-        told = curvature / spread.size**2 + self.scale**-2.0
-        mean = slope / spread.size / told
-        size = mean + rng.standard_normal(self.k) / np.sqrt(told)
-        by = size / spread.size
+        before = spread.size[entries]
+        told = curvature / before**2 + self.scale**-2.0
+        mean = slope / before / told
+        size, by = spread.size.copy(), np.ones(self.k)
+        size[entries] = mean + rng.standard_normal(len(before)) / np.sqrt(told)
+        by[entries] = size[entries] / before
         return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
