@@ -201,7 +201,7 @@ METHODS = {
 
 
 def recovery(n_replicates=N_REPLICATES):
-    """Return name -> (truth, estimate, lower, upper), each (replicates, 2, T), and where topics were found."""
+    """Return name -> (truth, estimate, lower, upper), each (replicates, 2, T); where topics were found."""
     found, whole = {name: [] for name in METHODS}, {name: [] for name in METHODS}
     for seed in range(n_replicates):
         made = corpus(seed)
@@ -255,8 +255,8 @@ def report():
         "",
         f"{N_REPLICATES} corpora from the model, {n_intervals} intervals of {LEVEL:.0%} for each covariate: "
         "of two values / continuous. The slope is that of the estimates in the truth, to be 0.95 at least; "
-        "coverage 0.85 at least. Three chains each, of which the likeliest tells; a corpus has all topics where "
-        f"each true one has a cosine above {FOUND} with its own.",
+        "coverage 0.85 at least. Three chains each, of which the likeliest tells; a corpus has all topics "
+        f"where each true one has a cosine above {FOUND} with its own.",
         "",
         "| | slope | coverage | root mean square error | width |",
         "|---|---|---|---|---|",
