@@ -56,8 +56,8 @@ class MultinomialRegression(Face):
     group_scale : float
         Scale of the half-t laws (2 degrees) of standard deviations of groups and of overdispersion.
     inference : Gibbs or None
-        The schedule with its settings; None is ``Gibbs()`` for sticks and, for a softmax, whose chains take
-        longer to agree, ``Gibbs(min_ess=200, max_draws=4000)``.
+        The schedule with its settings; None is ``Gibbs(min_ess=200, max_draws=4000)``, which goes on from
+        1000 draws where chains do not agree yet.
     random_state : int, RandomState, Generator or None
         The seed, or what to draw it from. The same seed gives the same bits on any number of threads.
     n_jobs : int or None
@@ -93,6 +93,7 @@ class MultinomialRegression(Face):
     """
 
     _schedules = (Gibbs,)
+    _default = Gibbs(min_ess=200, max_draws=4000)
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
                  decomposition=None, prior_scale=2.5, group_scale=1.0, inference=None,
@@ -353,19 +354,17 @@ class MultinomialRegression(Face):
         which = 0 if factor is None else names.index(factor)
         mine = self.model_.prior.groups_of(which)
         x = self.design_.matrix(self._covariates(self._frame)).mean(axis=0)
-        drawn = []
-        for state in parts.states_of(self.posterior_, n_draws):
+
+        def differences(state):
             line = x @ state.coefficients
             lines = np.concatenate([line[None], line + state.group_effects[mine]])
             pi = average_shares(self.model_, lines, state.cov("known"))
-            drawn.append(pi[1:] - pi[0])
-        drawn = np.stack(drawn)
-        levels = self._grouping.levels[which]
+            return pi[1:] - pi[0]
+
+        drawn = np.stack(list(map(differences, parts.states_of(self.posterior_, n_draws))))
         tables = {
-            ", ".join(map(str, name)) if isinstance(name, tuple) else name: self._intervals(
-                each, level
-            )
-            for name, each in zip(levels, np.moveaxis(drawn, 1, 0))
+            name: self._intervals(drawn[:, i], level)
+            for i, name in enumerate(self._grouping.level_names(which))
         }
         return pd.concat(tables, names=[names[which]])
 
@@ -417,9 +416,6 @@ class MultinomialRegression(Face):
         rows_of_both.check_rows(X, y, "y")
         counts, _ = parts.read_counts(y, self.categories_)
         return *self._rows(X, kind), counts
-
-    def _default_inference(self):
-        return Gibbs(min_ess=200, max_draws=4000) if self.link == "softmax" else Gibbs()
 
     def _draws(self, X, groups, n_draws):
         """Return draws of probabilities (draws, n, K)."""
