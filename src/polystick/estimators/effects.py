@@ -201,10 +201,10 @@ def _ends(values, change, column):
 
 def _need_numbers(values, column, change):
     if not _is_numeric(values):
-        first, second = [*_levels_of(values), "..."][:2]
+        levels = _levels_of(values)
         raise TypeError(
             f"change must be a pair of levels for {column!r}, which is a factor, such as "
-            f"({first!r}, {second!r}); got {change!r}"
+            f"({levels[0]!r}, {levels[-1]!r}); got {change!r}"
         )
 
 

@@ -37,6 +37,11 @@ class Grouping:
             for level in levels
         ]
 
+    def level_names(self, factor):
+        """Return what the groups of a factor are called: values of its column, or several joined."""
+        levels = self.levels[factor]
+        return [_text(level) if isinstance(level, tuple) else level for level in levels]
+
     def places(self, frame):
         """Return which group of each factor the rows are in (n, F)."""
         places = np.zeros((len(frame), len(self.names)), dtype=int)

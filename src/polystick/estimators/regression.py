@@ -21,9 +21,9 @@ from polystick.inference.gibbs import Gibbs
 from polystick.models.regression_prediction import average_shares, log_evidence, spread_of_shares
 from polystick.validation import all_or_nothing, check_integer, check_level
 
-_DRAWS = 400  # posterior draws that tables are made from
+_DRAWS = 400  # posterior draws that predictions are averaged over
+_FOR_TABLES = 200  # posterior draws that tables are made from, each of all rows
 _ROWS_AT_ONCE = 256
-_MOST_VALUES = 2**24  # of probabilities in memory at once
 
 
 class MultinomialRegression(Face):
@@ -50,13 +50,14 @@ class MultinomialRegression(Face):
     decomposition : str, array, nested tuples, linkage matrix, Decomposition or None
         How K categories become K - 1 binary splits, as in `CorrelatedMultinomial`; None is "frequency".
     prior_scale : float or dict
-        Prior standard deviation of coefficients from the low to the high end of a covariate (its two values,
-        or two standard deviations), on the scale of log odds; twice as much for the intercept. A dict says it
-        for some terms; others have 2.5.
+        Prior standard deviation of the intercept and of coefficients, from the low to the high end of a
+        covariate (its two values, or two standard deviations), in log odds. A dict says it for some terms;
+        others have 2.5.
     group_scale : float
         Scale of the half-t laws (2 degrees) of standard deviations of groups and of overdispersion.
     inference : Gibbs or None
-        The schedule with its settings; None is ``Gibbs()``.
+        The schedule with its settings; None is ``Gibbs(min_ess=200, max_draws=4000)``, which goes on from
+        1000 draws where chains do not agree yet.
     random_state : int, RandomState, Generator or None
         The seed, or what to draw it from. The same seed gives the same bits on any number of threads.
     n_jobs : int or None
@@ -92,6 +93,7 @@ class MultinomialRegression(Face):
     """
 
     _schedules = (Gibbs,)
+    _default = Gibbs(min_ess=200, max_draws=4000)
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
                  decomposition=None, prior_scale=2.5, group_scale=1.0, inference=None,
@@ -259,7 +261,7 @@ class MultinomialRegression(Face):
 
     # what covariates do
 
-    def effects(self, column, change=None, *, level=0.9, groups="known", n_draws=_DRAWS):
+    def effects(self, column, change=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
         """Return how probabilities change with a covariate, on average over the rows of the fit.
 
         Parameters
@@ -281,7 +283,7 @@ class MultinomialRegression(Face):
         """
         return self._effects(groups, n_draws).effects(column, change, level)
 
-    def contrasts(self, levels, by=None, *, level=0.9, groups="known", n_draws=_DRAWS):
+    def contrasts(self, levels, by=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
         """Return what goes with a change from one level to another, for the rows of each of others.
 
         Parameters
@@ -295,14 +297,14 @@ class MultinomialRegression(Face):
         """
         return self._effects(groups, n_draws).contrasts(levels, by, level)
 
-    def effect_curves(self, column, at=None, *, level=0.9, groups="known", n_draws=_DRAWS):
+    def effect_curves(self, column, at=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
         """Return average probabilities along a covariate: rows (value, category); estimate, lower, upper.
 
         `plots.effect_curves` draws them.
         """
         return self._effects(groups, n_draws).curves(column, at, level)
 
-    def summary(self, *, level=0.9, groups="known", n_draws=_DRAWS):
+    def summary(self, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
         """Return the effects of all covariates under each other, by their names."""
         made = self._effects(groups, n_draws)
         tables = {}
@@ -313,7 +315,7 @@ class MultinomialRegression(Face):
                 tables[name, what] = part.droplevel(0) if many else part
         return pd.concat(tables, names=["covariate", "change"]) if tables else pd.DataFrame()
 
-    def variance_components(self, *, level=0.9, n_draws=_DRAWS):
+    def variance_components(self, *, level=0.9, n_draws=_FOR_TABLES):
         """Return by how much groups and overdispersion move probabilities at the average row.
 
         Each number is the standard deviation of a category's probability from group to group of a factor, or
@@ -335,7 +337,7 @@ class MultinomialRegression(Face):
         tables = {name: self._intervals(np.stack(each), level) for name, each in drawn.items()}
         return pd.concat(tables, names=["component"]) if tables else pd.DataFrame()
 
-    def group_effects(self, factor=None, *, level=0.9, n_draws=_DRAWS):
+    def group_effects(self, factor=None, *, level=0.9, n_draws=_FOR_TABLES):
         """Return by how much each group's probabilities differ from a typical one's, at the average row.
 
         Parameters
@@ -352,15 +354,18 @@ class MultinomialRegression(Face):
         which = 0 if factor is None else names.index(factor)
         mine = self.model_.prior.groups_of(which)
         x = self.design_.matrix(self._covariates(self._frame)).mean(axis=0)
-        drawn = []
-        for state in parts.states_of(self.posterior_, n_draws):
+
+        def differences(state):
             line = x @ state.coefficients
             lines = np.concatenate([line[None], line + state.group_effects[mine]])
             pi = average_shares(self.model_, lines, state.cov("known"))
-            drawn.append(pi[1:] - pi[0])
-        drawn = np.stack(drawn)
-        levels = self._grouping.levels[which]
-        tables = {name: self._intervals(drawn[:, i], level) for i, name in enumerate(levels)}
+            return pi[1:] - pi[0]
+
+        drawn = np.stack(list(map(differences, parts.states_of(self.posterior_, n_draws))))
+        tables = {
+            name: self._intervals(drawn[:, i], level)
+            for i, name in enumerate(self._grouping.level_names(which))
+        }
         return pd.concat(tables, names=[names[which]])
 
     def _intervals(self, draws, level):

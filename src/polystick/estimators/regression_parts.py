@@ -208,8 +208,7 @@ def _scales(told, design):
             there = ", ".join(dict.fromkeys(design.terms))
             raise ValueError(f"prior_scale must name terms of the model ({there}); got {term!r}")
         check_positive(f"prior_scale of {term!r}", value)
-    usual = [2.0 * rest if term == "Intercept" else rest for term in design.terms]
-    return np.array([float(given.get(term, each)) for term, each in zip(design.terms, usual)])
+    return np.array([float(given.get(term, rest)) for term in design.terms])
 
 
 def _overdispersion(face, counts, groups):
