@@ -9,7 +9,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polystick import CorrelatedTopicModel, DynamicTopicModel, Gibbs, MeanField, StochasticVI
+from polystick import (
+    CorrelatedTopicModel,
+    DynamicTopicModel,
+    Gibbs,
+    MeanField,
+    StochasticVI,
+    choose_n_topics,
+)
 from polystick.baselines import LDA
 from polystick.conjugate import NormalInverseWishart
 from polystick.estimators.prevalence import Prevalence
@@ -110,7 +117,7 @@ def test_tables_of_effects_have_labels_of_topics(model):
     np.testing.assert_allclose(there.estimate, -back.estimate)
     within = labelled.contrasts({"party": ("D", "R")}, by="party")
     assert within.index.names == ["party", "topic"]
-    curves = labelled.curves("year", at=[1920, 1980])
+    curves = labelled.effect_curves("year", at=[1920, 1980])
     np.testing.assert_allclose(curves.estimate.groupby(level=0).sum(), 1.0)
 
 
@@ -196,6 +203,19 @@ def test_every_method_takes_covariates(model):
     assert model.topic_correlation(n_draws=4).mean.shape == (T, T)
     assert model.summary().shape[0] == T
     assert len(model.topic_sizes()) == T
+
+
+def test_arviz_and_the_choice_of_topics_take_covariates(model):
+    pytest.importorskip("arviz")
+    few = {"covariates": FRAME, "n_draws": 4}
+    tree = model.to_arviz(COUNTS, log_likelihood=True, prior_predictive=True, **few)
+    for name in ("log_likelihood", "prior_predictive", "observed_data"):
+        assert getattr(tree, name).sizes["document" if name != "observed_data" else "category"]
+    face = CorrelatedTopicModel(prevalence="party", inference=SHORT, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        table = choose_n_topics(pd.DataFrame(COUNTS), [2, 4], model=face, covariates=FRAME)
+    assert np.isfinite(table["score"]).all()
 
 
 @needs_jit

@@ -14,7 +14,7 @@ __all__ = ["choose_n_topics"]
 
 
 def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_words=10,
-                    random_state=0):  # fmt: skip
+                    random_state=0, covariates=None):  # fmt: skip
     """Fit each number of topics to a part of the documents, and score the others.
 
     Parameters
@@ -32,6 +32,8 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
         Words of a topic of which the coherence is told.
     random_state : int
         Of the split and of all fits, so that they are scored on the same tokens.
+    covariates : DataFrame of n rows, or None
+        Of the documents, where the shares of the model depend on them.
 
     Returns
     -------
@@ -54,10 +56,15 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
         np.arange(X.shape[0]), test_size=test_size, random_state=random_state
     )
     train, test = _rows(X, np.sort(seen)), _rows(X, np.sort(held))
+    about = [
+        {} if covariates is None else {"covariates": covariates.iloc[np.sort(rows)]}
+        for rows in (seen, held)
+    ]
     lines, values = [], []
     for number in numbers:
-        fitted = clone(face).set_params(n_topics=number, random_state=random_state).fit(train)
-        values.append(fitted.score_samples(test, observed=observed))
+        fitted = clone(face).set_params(n_topics=number, random_state=random_state)
+        fitted.fit(train, **about[0])
+        values.append(fitted.score_samples(test, observed=observed, **about[1]))
         rest = scores.split_words(fitted._check(test), observed, fitted.seed_)[1]
         top = np.argsort(-fitted.topics_, axis=1, kind="stable")[:, :n_words]
         told = np.nanmean(coherence.npmi(top, _plain(train))), coherence.diversity(top)

@@ -50,7 +50,7 @@ class ExpectedShares:
 class TopicEffects:
     """Tables of effects, for a face that may have a prevalence."""
 
-    def effects(self, column, *, change=None, level=0.9, n_draws=_DRAWS):
+    def effects(self, column, change=None, *, level=0.9, n_draws=_DRAWS):
         """Return by how much the expected share of each topic changes with a covariate, on average.
 
         The share that the regression expects of a document with such covariates, its own scatter integrated
@@ -76,7 +76,7 @@ class TopicEffects:
         """
         return self._effects(n_draws).effects(column, change, level)
 
-    def contrasts(self, levels, *, by=None, level=0.9, n_draws=_DRAWS):
+    def contrasts(self, levels, by=None, *, level=0.9, n_draws=_DRAWS):
         """Return what a change from one level to another does to shares, for some documents or within all.
 
         Parameters
@@ -91,7 +91,7 @@ class TopicEffects:
         """
         return self._effects(n_draws).contrasts(levels, by, level)
 
-    def curves(self, column, *, at=None, level=0.9, n_draws=_DRAWS):
+    def effect_curves(self, column, at=None, *, level=0.9, n_draws=_DRAWS):
         """Return expected shares of topics at values of a covariate, all else as it is in the documents.
 
         Parameters
@@ -105,7 +105,7 @@ class TopicEffects:
         Returns
         -------
         DataFrame
-            `estimate`, `lower` and `upper`, rows by value and topic. `plots.topics_over_time` draws it.
+            `estimate`, `lower` and `upper`, rows by value and topic. `plots.effect_curves` draws it.
         """
         return self._effects(n_draws).curves(column, at, level)
 
