@@ -93,7 +93,9 @@ def _orthogonal(columns):
     Each is what it tells beyond those before it (Gram and Schmidt); one that tells nothing is left out.
     """
     n, q = columns.shape
-    kept, made, basis = [], [], np.zeros((n, 0))
+    kept: list[int] = []
+    made: list[np.ndarray] = []
+    basis = np.zeros((n, 0))
     for i in range(q):
         weights, own = np.eye(q)[i], columns[:, i]
         for _ in range(2):  # once more, for the rounding of the first time

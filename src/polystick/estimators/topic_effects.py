@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators.effects import Effects
 from polystick.estimators.prevalence import Prevalence
+from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.inference.execution import one_blas_thread
 from polystick.models.topics import TopicModel
 from polystick.validation import check_integer
@@ -47,7 +48,7 @@ class ExpectedShares:
         return {kind.tobytes(): each for kind, each in zip(kinds, np.stack(found, axis=1))}
 
 
-class TopicEffects:
+class TopicEffects(CorrelatedTopicEstimator):
     """Tables of effects, for a face that may have a prevalence."""
 
     def effects(self, column, change=None, *, level=0.9, n_draws=_DRAWS):

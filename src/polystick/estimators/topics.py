@@ -5,7 +5,6 @@ from sklearn.utils.metaestimators import available_if
 
 from polystick.decomposition import decompose
 from polystick.estimators.texts import counted
-from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_covariates import NOTHING
 from polystick.estimators.topic_effects import TopicEffects
 from polystick.estimators.topic_tables import tree_of_words
@@ -32,7 +31,7 @@ def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(TopicEffects, CorrelatedTopicEstimator):
+class CorrelatedTopicModel(TopicEffects):
     """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
