@@ -69,6 +69,28 @@ def test_addresses_are_what_is_known_of_them(addresses):
     )
 
 
+def test_covariates_of_the_addresses_are_public_facts(addresses):
+    table = addresses.covariates
+    assert list(table.columns) == ["year", "president", "party", "form"]
+    assert not table.isna().any().any()
+    np.testing.assert_array_equal(table.year, addresses.years)
+    one = table.drop_duplicates().set_index(["president", "year"])
+    assert len(one) == 233
+    known = {
+        ("John Adams", 1800): ("Federalist", "spoken"),
+        ("Thomas Jefferson", 1801): ("Democratic-Republican", "written"),
+        ("Abraham Lincoln", 1862): ("Republican", "written"),
+        ("Woodrow Wilson", 1913): ("Democratic", "spoken"),
+        ("Harry S Truman", 1953): ("Democratic", "written"),
+        ("Dwight D Eisenhower", 1953): ("Republican", "spoken"),
+        ("Joseph R Biden", 2021): ("Democratic", "spoken"),
+    }
+    assert {key: tuple(one.loc[key]) for key in known} == known
+    between = one[one.index.get_level_values("year").isin(range(1801, 1913))]
+    assert (between.form == "written").all()
+    assert (one[one.index.get_level_values("year") > 1981].form == "spoken").all()
+
+
 def test_every_passage_has_words_and_every_word_is_in_ten_passages(addresses):
     assert addresses.counts.sum(axis=1).min() > 50
     assert addresses.counts.sum(axis=1).max() < 300

@@ -7,6 +7,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 WORDS = {
     "label switching": "topics",
+    "structural topic model": "topics",
     "Procrustes alignment": "sequences",
     "identifiability": "sequences",
     "mini-batch": "method",

@@ -28,6 +28,7 @@ _HOMES = {
     "MultinomialGP": "estimators.process",
     "MultinomialHMM": "baselines.sequence_models",
     "MultinomialLDS": "estimators.dynamics",
+    "MultinomialRegression": "estimators.regression",
     "NormalInverseWishart": "conjugate",
     "NotConverged": "gaussians.process",
     "Posterior": "inference.posterior",

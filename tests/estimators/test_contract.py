@@ -26,6 +26,7 @@ from polystick import (
     MeanField,
     MultinomialGP,
     MultinomialLDS,
+    MultinomialRegression,
     NormalInverseWishart,
     baselines,
 )
@@ -412,6 +413,8 @@ FACES = {  # name: a face, and what it is fitted to
     "process, softmax": (baselines.LogisticNormalGP(**RUN), (PLACES, ROWS)),
     "process, raw": (baselines.RawGP(), (PLACES, ROWS)),
     "process, static": (baselines.Static(), (PLACES, ROWS)),
+    "regression": (MultinomialRegression(**RUN), (PLACES, ROWS)),
+    "regression, softmax": (MultinomialRegression(link="softmax", **RUN), (PLACES, ROWS)),
     "states": (MultinomialLDS(1, **RUN), (STEPS,)),
     "composition": (DynamicMultinomial(**RUN), (STEPS,)),
     "states, softmax": (baselines.LogisticNormalLDS(1, n_particles=5, **RUN), (STEPS,)),
@@ -579,7 +582,9 @@ def test_output_is_arrays_or_tables(name):
         FACES[name][0].set_output(transform=3)
 
 
-@pytest.mark.parametrize("name", ["rows", "rows, Dirichlet", "process", "process, raw"])
+@pytest.mark.parametrize(
+    "name", ["rows", "rows, Dirichlet", "process", "process, raw", "regression"]
+)
 def test_standard_deviations_are_tables_too(name):
     face, data = fresh(name)
     tables = labelled(data)

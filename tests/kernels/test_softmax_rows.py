@@ -41,7 +41,7 @@ def redraw(counts, mean, precision, psi, key=KEY, rows=None):
     psi = psi.copy()
     rows = ids(len(psi)) if rows is None else rows
     value = softmax_rows.redraw_rows_in_place(
-        key, rows, counts, counts.sum(axis=1), mean, precision, psi
+        key, rows, counts, counts.sum(axis=1), mean[None], precision, psi
     )
     return psi, value
 

@@ -227,7 +227,7 @@ class SureSplits(CorrelatedCounts):
             shard.rows,
             *shard.splits,
             shard.lopsided,
-            prior.mean,
+            prior.mean[None],
             sure,
             rows.psi,
         )

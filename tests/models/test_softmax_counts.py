@@ -159,7 +159,7 @@ class SureOfOne(SoftmaxCounts):
         sure = 2.0 * prior.precision
         psi = rows.psi.copy()
         softmax_rows.redraw_rows_in_place(
-            key.at("again"), shard.rows, shard.counts, shard.totals, prior.mean, sure, psi
+            key.at("again"), shard.rows, shard.counts, shard.totals, prior.mean[None], sure, psi
         )
         rows.psi[:, 0] += (psi - rows.psi)[:, 0] - (psi - rows.psi)[:, 1:].mean(axis=1)
         return rows, statistics._replace(total=rows.psi.sum(axis=0), outer=rows.psi.T @ rows.psi)

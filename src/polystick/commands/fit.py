@@ -174,6 +174,9 @@ def with_options(*more):
     click.option("--keep-checkpoint", is_flag=True, default=None,
                  help="Keep the checkpoint when the run has ended, which takes several times the room of the "
                  "result: then --resume can make it longer."),
+    click.option("--prevalence", metavar="FORMULA",
+                 help='How shares of topics depend on other columns of a table, such as "cr(year) + party" '
+                 "(needs formulaic); then show has --effects. In a table of counts --ignore these columns."),
     *TEXTS,
 )  # fmt: skip
 def topics(**options):
@@ -184,6 +187,7 @@ def topics(**options):
     \b
     Example: polystick fit topics speeches.jsonl --topics 30 --out run
              polystick fit topics articles.csv --text body --min-df 5 --out run
+             polystick fit topics articles.csv --text body --prevalence "year + paper" --out run
     """  # noqa: D301
     run("topics", **options)
 
@@ -257,7 +261,7 @@ def run(kind, *, file, out, resume, as_json, **given):
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
-        estimator.fit(*data.arguments, resume=resume)
+        estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     pairs = models.associations_of(kind, estimator, data)
     if not runs.finish(folder, kind, options, estimator, pairs, data=about):

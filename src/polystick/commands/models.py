@@ -1,14 +1,16 @@
 """The models of the command line: how each is made, what it reads, and what its options are."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from polystick.commands.documents import Documents
-from polystick.commands.files import Reading, Table, read, table_of, with_columns
-from polystick.commands.texts import count_words, read_texts
+from polystick.commands.files import Reading, Table, read, read_frame, table_of, with_columns
+from polystick.commands.packed import ending_of
+from polystick.commands.texts import TABLES, count_words, read_texts
 
 _LEAST_TOPICS = 5  # that associations have a meaning for
 _TOPIC_STATES = 32  # of topics, which are large, in the folder of a run
@@ -24,6 +26,12 @@ class Data(NamedTuple):
     n_counts: int
     notes: list  # sentences for the user
     vectorizer: object | None = None  # what counted the words of texts
+    covariates: pd.DataFrame | None = None  # of the rows, where the model wants them
+
+    @property
+    def about(self):
+        """What else is known of the rows, by keyword."""
+        return {} if self.covariates is None else {"covariates": self.covariates}
 
 
 class Model(NamedTuple):
@@ -78,7 +86,7 @@ def associations_of(kind, estimator, data):
     weights = counts.data if hasattr(counts, "indptr") else np.asarray(counts)
     if (weights % 1 != 0).any():  # mean field takes weights, and draws do not
         return None
-    return estimator.topic_association(counts).table(None, all_pairs=True)
+    return estimator.topic_association(counts, **data.about).table(None, all_pairs=True)
 
 
 def _bytes_of(kind, options, n_categories):
@@ -107,7 +115,8 @@ def _inference(options, max_bytes):
 def _make_topics(options, common):
     from polystick import CorrelatedTopicModel
 
-    return CorrelatedTopicModel(options["topics"], vectorizer=options["vectorizer"], **common)
+    more = {"vectorizer": options["vectorizer"], "prevalence": options.get("prevalence")}
+    return CorrelatedTopicModel(options["topics"], **more, **common)
 
 
 def _make_multinomial(options, common):
@@ -139,7 +148,29 @@ def _read_counts(path, reading, options, names):
 
 
 def _read_documents(path, reading, options, names):
-    """Return counts of words: of texts, or as the file has them."""
+    """Return counts of words, of texts or as the file has them, and covariates where there is a formula."""
+    data = _read_words(path, reading, options, names)
+    if options.get("prevalence") is None:
+        return data
+    return data._replace(covariates=_columns_beside(Path(path), reading, data.n_rows))
+
+
+def _columns_beside(path, reading, n_rows):
+    """Return all columns of a table that has a row for each document."""
+    if ending_of(path) not in TABLES or reading.name is not None:
+        raise ValueError(
+            f"--prevalence speaks of columns of a table with a row for each document; {path} is another: "
+            "give a CSV, TSV or parquet file, without --name"
+        )
+    frame = read_frame(path)
+    if len(frame) != n_rows:
+        raise ValueError(
+            f"{path} must have a row for each document; it has {len(frame)} and {n_rows} documents"
+        )
+    return frame
+
+
+def _read_words(path, reading, options, names):
     texts = read_texts(path, reading)
     if texts is None:
         return _read_counts(path, reading, options, names)

@@ -61,6 +61,9 @@ def refuse_idle(path, given, options):
         raise ValueError(f"--max-words is for words, matrices and --name; {path} has columns")
     if options["mean_field"] and options.get("svi"):
         raise ValueError("--svi and --mean-field are two ways; leave one of them out")
+    if options.get("prevalence") and (options["mean_field"] or options.get("svi")):
+        way = "--mean-field" if options["mean_field"] else "--svi"
+        raise ValueError(f"--prevalence must be sampled; leave {way} out")
     if options["mean_field"] and options.get("link") == "softmax":
         raise ValueError("--link softmax must be sampled; leave --mean-field out")
     if options["mean_field"] and options.get("covariance") == "factor":

@@ -46,7 +46,9 @@ def score(run, file, method, threads, as_json, **given):
     if kind == "topics":
         method = method or "completion"
     extras = {} if method is None else {"method": method.replace("-", "_")}
-    _report(float(estimator.score(*data.arguments, **extras)), kind, data, method, as_json)
+    _report(
+        float(estimator.score(*data.arguments, **data.about, **extras)), kind, data, method, as_json
+    )
 
 
 def _report(value, kind, data, method, as_json):

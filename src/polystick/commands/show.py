@@ -16,16 +16,21 @@ import click
               help="Most rows of the other tables.")  # fmt: skip
 @click.option("--csv", type=click.Path(dir_okay=False), metavar="FILE",
               help="Also write the shares of topics in each document to a file.")  # fmt: skip
+@click.option("--effects", metavar="COLUMN",
+              help="Of topics with a --prevalence: how each one's share changes with this column, on "
+              "average, in place of the other tables.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
-def show(run, words, by, rows, csv, as_json):
+def show(run, words, by, rows, csv, effects, as_json):
     """Print tables: topics and which of them go together, or the summary of another model.
 
     Intervals hold 90 % of the posterior. Less than 5 topics have correlations of log shares instead, which
     are not zero for independent topics: docs/topics.md says how to read both. Of rows of counts, fitted with
     --link softmax, there are the categories that are known to go together.
 
+    \b
     Example: polystick show run --words 6 --by frex --csv shares.csv
-    """
+             polystick show run --effects party
+    """  # noqa: D301
     from polystick.commands import diagnosis, runs, views
 
     opened = runs.open_run(run)
@@ -33,7 +38,11 @@ def show(run, words, by, rows, csv, as_json):
         views.write_shares(opened, csv)
     if by is not None and opened.kind != "topics":
         raise ValueError(f"--by needs a run of topics; this is one of {opened.kind}; leave it out")
-    tables = views.TABLES[opened.kind](opened, words, rows, *([] if by is None else [by]))
+    tables = (
+        views.TABLES[opened.kind](opened, words, rows, *([] if by is None else [by]))
+        if effects is None
+        else views.effect_tables(opened, effects)
+    )
     summary = opened.estimator.posterior_.summary()
     if as_json:
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}

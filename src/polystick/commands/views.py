@@ -5,6 +5,7 @@ import pandas as pd
 
 __all__ = [
     "TABLES",
+    "effect_tables",
     "has_associations",
     "known_pairs",
     "strongest_pairs",
@@ -46,6 +47,27 @@ def write_shares(run, path):
     shares = run.estimator.document_topics()
     shares.columns = [f"topic {t}" if isinstance(t, int) else t for t in shares.columns]
     shares.round(6).to_csv(path)
+
+
+def effect_tables(run, column):
+    """Return the average change of each topic's share with a covariate, with a few of its words."""
+    if run.kind != "topics" or run.options.get("prevalence") is None:
+        raise ValueError(
+            "--effects needs a run of topics with a --prevalence; this is another: fit topics with "
+            '--prevalence "FORMULA"'
+        )
+    table = run.estimator.effects(column, level=_LEVEL)
+    labels = topic_labels(run.estimator, run.names)
+    parts = {f"effect of {column} on the shares of topics": table}
+    if table.index.nlevels > 1:
+        parts = {
+            f"effect of {column}, {change}": part.droplevel(0)
+            for change, part in table.groupby(level=0, sort=False)
+        }
+    return {
+        title: part.reset_index().assign(words=[labels[topic] for topic in part.index])
+        for title, part in parts.items()
+    }
 
 
 def strongest_pairs(correlation, n_pairs, labels):

@@ -1,5 +1,6 @@
 """Data to try things on: some are bundled, the others are downloaded or read from POLYSTICK_DATA."""
 
+from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -29,6 +30,43 @@ class Addresses(NamedTuple):
     words: np.ndarray  # (V,) the most frequent first
     years: np.ndarray  # (n,) int64
     presidents: np.ndarray  # (n,) names
+
+    @property
+    def covariates(self):
+        """What is known of each passage, a table (n, 4): year, president, party and form.
+
+        The form is "spoken" before Congress or "written" to it. The party is that under which a president
+        was elected, or "none"; that of Andrew Johnson is his own. Both are public facts.
+        """
+        known = _presidents()
+        asked = pd.DataFrame({"year": self.years, "president": self.presidents})
+        facts = [
+            ("written" if year in known[name].written else "spoken", known[name].party)
+            for year, name in asked.itertuples(index=False)
+        ]
+        forms, parties = zip(*facts)
+        return asked.assign(party=parties, form=forms)
+
+
+class _President(NamedTuple):
+    party: str
+    written: set  # years in which the address was sent, not spoken
+
+
+@cache
+def _presidents():
+    """Return name -> what is known of a president."""
+    with resources.files(__name__).joinpath("presidents.csv").open("r", encoding="utf-8") as file:
+        table = pd.read_csv(file, keep_default_na=False)
+    return {
+        name: _President(party, {year for span in written.split() for year in _years(span)})
+        for name, party, written in table.itertuples(index=False)
+    }
+
+
+def _years(span):
+    first, last = map(int, span.split("-"))
+    return range(first, last + 1)
 
 
 def load_names(sex="M", *, n_names=200, years=None):
@@ -100,7 +138,8 @@ def load_state_of_the_union():
     Returns
     -------
     Addresses (counts, words, years, presidents)
-        counts is a CSR array (4485, 5000); the others are arrays of what its columns and rows are.
+        counts is a CSR array (4485, 5000); the others are arrays of what its columns and rows are. The
+        property `covariates` is a table of rows with their year, president, party and form of delivery.
 
     Examples
     --------

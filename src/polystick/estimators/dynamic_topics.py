@@ -10,6 +10,7 @@ from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_covariates import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
 from polystick.models.topic_factors import assemble
@@ -117,11 +118,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             check_length(times, count_documents(X))
             self.slices_ = TimeSlices.spanning(times, self.freq)
             self.times_ = self.slices_.labels
-            return self._fit(X, resume, times=times)
-
-    def fit_transform(self, X, y=None, *, times=None):
-        """Fit, and return the shares of topics of the same documents, (n, T)."""
-        return self.fit(X, times=times).transform(X, times=times)
+            return self._fit(X, resume, About(times))
 
     def shares_over_time(self, *, level=0.9, n_draws=50):
         """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""
@@ -187,6 +184,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         )
         return {**super()._coords(), "time": times}
 
-    def _given(self, n, times):
-        check_length(times, n)
-        return {"slices": self.slices_.number(times)}
+    def _given(self, n, about):
+        self._refuse_covariates(about)
+        check_length(about.times, n)
+        return {"slices": self.slices_.number(about.times)}

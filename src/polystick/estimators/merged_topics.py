@@ -47,14 +47,14 @@ class MergedTopics:
         found.insert(0, "share", self.shares_)
         return found.sort_values("share", ascending=False)
 
-    def transform(self, X, *, times=None):
+    def transform(self, X, *, times=None, covariates=None):
         """Return the shares of the groups in documents, (n, G)."""
-        shares = np.asarray(self.model.transform(X, times=times))
+        shares = np.asarray(self.model.transform(X, times=times, covariates=covariates))
         return np.stack([shares[:, group].sum(axis=1) for group in self.groups], axis=1)
 
-    def document_topics(self, X, *, names=None, times=None):
+    def document_topics(self, X, *, names=None, times=None, covariates=None):
         """Return the shares of the groups in documents as a table."""
-        shares = self.transform(X, times=times)
+        shares = self.transform(X, times=times, covariates=covariates)
         return topic_documents.share_table(shares, index_of(X), self.labels, names)
 
 

@@ -71,7 +71,7 @@ class NewDocuments:
         """Map work(priors, shard, numbers) over blocks of documents; numbers: a slice of them."""
         with execution_for(self.n_jobs) as execution, one_blas_thread():
             priors = [self.model.fold_prior(state) for state in states]
-            shards = self._shards(folding.content_ids(self.counts))
+            shards = self._shards(folding.content_ids(self.counts, self.given))
             edges = np.cumsum([0, *(len(shard.rows) for shard in shards)])
             blocks = [(shard, slice(*pair)) for shard, pair in zip(shards, pairwise(edges))]
             return list(execution.map(lambda block: work(priors, *block), blocks))

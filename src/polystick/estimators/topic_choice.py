@@ -19,7 +19,7 @@ __all__ = ["choose_n_topics"]
 
 
 def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_words=10,
-                    random_state=0, times=None):  # fmt: skip
+                    random_state=0, times=None, covariates=None):  # fmt: skip
     """Fit each number of topics to a part of the documents, and score the others.
 
     Parameters
@@ -41,6 +41,8 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
     times : sequence of n integers, dates or pandas periods
         Where topics move with time: when the documents were written. The first and the last in time are not
         held out.
+    covariates : DataFrame of n rows, or None
+        Of the documents, where the shares of the model depend on them.
 
     Returns
     -------
@@ -53,7 +55,7 @@ def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_w
     """
     numbers = _checked(n_topics)
     face = CorrelatedTopicModel() if model is None else model
-    train, test, when, later = _split(X, times, test_size, random_state)
+    train, test, when, later = _split(X, times, covariates, test_size, random_state)
     lines, values = [], []
     for number in numbers:
         fitted = clone(face).set_params(n_topics=number, random_state=random_state)
@@ -99,23 +101,28 @@ def _checked(n_topics):
     return sorted({*numbers})
 
 
-def _split(X, times, test_size, random_state):
-    """Return documents that are seen and held out, and the `times` of both, {} where there are none."""
+def _split(X, times, covariates, test_size, random_state):
+    """Return documents that are seen and held out, and what else is given of both, by name."""
     n = count_documents(X)
     check_integer("the number of documents", n, at_least=4)
     seen, held = train_test_split(np.arange(n), test_size=test_size, random_state=random_state)
-    if times is None:
-        return _rows(X, np.sort(seen)), _rows(X, np.sort(held)), {}, {}
-    check_length(times, n)
-    times = pd.Index(times)
-    ends = [times.argmin(), times.argmax()]
-    seen, held = np.union1d(seen, ends), np.setdiff1d(held, ends)
-    return _rows(X, seen), _rows(X, held), {"times": times[seen]}, {"times": times[held]}
+    seen, held, given = np.sort(seen), np.sort(held), {}
+    if times is not None:
+        check_length(times, n)
+        given["times"] = times = pd.Index(times)
+        ends = [times.argmin(), times.argmax()]
+        seen, held = np.union1d(seen, ends), np.setdiff1d(held, ends)
+    if covariates is not None:
+        given["covariates"] = covariates
+    about = [{name: _rows(each, rows) for name, each in given.items()} for rows in (seen, held)]
+    return _rows(X, seen), _rows(X, held), *about
 
 
 def _rows(X, rows):
     if hasattr(X, "iloc"):
         return X.iloc[rows]
+    if isinstance(X, pd.Index):
+        return X[rows]
     if isinstance(X, list | tuple):
         return [X[row] for row in rows]
     return scipy.sparse.csr_array(X)[rows] if scipy.sparse.issparse(X) else np.asarray(X)[rows]

@@ -9,6 +9,7 @@ from polystick.estimators.intervals import interval
 from polystick.estimators.seed_words import seed_labels, words_with_seeds
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.topic_association import N_CHAINS, associate
+from polystick.estimators.topic_covariates import About
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.execution import one_blas_thread
 from polystick.validation import check_integer, check_level
@@ -31,7 +32,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
             )
 
     def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
-                          times=None):  # fmt: skip
+                          times=None, covariates=None):  # fmt: skip
         """Return which topics go together in documents: correlations of their log abundances.
 
         It is to topics what `category_association` is to categories: 0 for topics that are independent but
@@ -57,6 +58,11 @@ class CorrelatedTopicEstimator(TopicEstimator):
             Posterior states of the topics.
         random_state : int, RandomState, Generator or None
             None is the seed of the fit.
+        times : sequence of n integers, dates or pandas periods
+            Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents. What topics have in common by these
+            is in the associations too.
 
         Returns
         -------
@@ -70,7 +76,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
         check_integer("n_topic_draws", n_topic_draws, at_least=1)
         association.need_enough(self.n_topics, "topic_association", "topics")
         seed = seed_of(self, random_state)
-        documents, labels = self._documents(counts, times), self._topic_index
+        documents, labels = self._documents(counts, About(times, covariates, X)), self._topic_index
         return associate(documents, labels, level, n_draws, n_topic_draws, seed)
 
     def topic_correlation(self, *, level=0.9, n_draws=100):

@@ -20,6 +20,7 @@ from polystick.estimators.topic_agreement import (
     pooled_sizes,
     with_chains,
 )
+from polystick.estimators.topic_covariates import NOTHING, About, TopicCovariates
 from polystick.estimators.topic_reading import TopicReading
 from polystick.estimators.topic_tables import size_table, topic_table
 from polystick.inference.gibbs import Gibbs
@@ -43,7 +44,7 @@ def _sweeps(gibbs):
     return gibbs.n_chains * (gibbs.n_burn + gibbs.n_draws * gibbs.thin)
 
 
-class TopicEstimator(TopicReading, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
@@ -54,15 +55,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def _given(self, n, times):
-        """Return name -> (n, ...), what the model must know of n documents besides their words."""
-        if times is not None:
-            raise TypeError(
-                f"{type(self).__name__} takes no times: its topics do not move with them"
-            )
-        return {}
-
-    def fit(self, X, y=None, *, resume=False):
+    def fit(self, X, y=None, *, covariates=None, resume=False):
         """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
 
         Parameters
@@ -72,6 +65,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
             methods take such documents too. One without words is kept: its shares are what the others say.
         y : ignored
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents, which belong together by their place.
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
 
@@ -80,12 +75,20 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         self
         """
         with all_or_nothing(self):
-            return self._fit(X, resume)
+            return self._fit(X, resume, About(covariates=covariates, X=X))
 
-    def _fit(self, X, resume, times=None):
+    def fit_transform(self, X, y=None, **about):
+        """Fit, and return the shares of topics of the same documents, (n, T).
+
+        Times or covariates of the documents are given as to `fit`.
+        """
+        return self.fit(X, **about).transform(X, **about)
+
+    def _fit(self, X, resume, about=NOTHING):
         fit = self._begin(resume)
+        self._read_prevalence(about, fit.inference)
         counts = self._start(X, fit.inference)
-        model, given = self._make_model(counts), self._given(counts.shape[0], times)
+        model, given = self._make_model(counts), self._given(counts.shape[0], about)
         shards = self._shards(model, fit, counts, given)
         self._run(fit, model, shards, self._coords() | named("document", X))
         self._seen_rows, self.stream_ = ids_of(counts), None
@@ -167,7 +170,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
     # new documents
 
     def transform(self, X, *, method="fast", return_draws=False, return_std=False,
-                  n_draws=_STATES, times=None):  # fmt: skip
+                  n_draws=_STATES, times=None, covariates=None):  # fmt: skip
         """Return each document's shares of topics, (n, T).
 
         Topics, those of the chain of the highest likelihood that the tables show, stay as they are: a new
@@ -189,11 +192,13 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             Posterior draws that "exact" averages over.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         if method not in ("fast", "exact"):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
-        documents = self._documents(self._check(X), times)
+        documents = self._documents(self._check(X), About(times, covariates, X))
         if method == "fast" and documents.model.folds_quickly and not (return_draws or return_std):
             return documents.settle(self._mean_state())
         folded = documents.fold(n_draws, self.posterior_.best_chain, keep_draws=return_draws)
@@ -209,7 +214,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         return {**means, "topics": self.topics_}
 
     def score_samples(self, X, *, method="completion", observed=None, per=None,
-                      coefficient=False, n_draws=None, times=None):  # fmt: skip
+                      coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -230,17 +235,19 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             Posterior draws to average over; None is 32, or 8 for "held_out".
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         how = (method, observed, per, coefficient, n_draws)
-        return self._scored(self._check(X), *how, times)[0]
+        return self._scored(self._check(X), *how, About(times, covariates, X))[0]
 
     def score(self, X, y=None, *, method="completion", observed=None, per=None,
-              coefficient=False, n_draws=None, times=None):  # fmt: skip
+              coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return scores.per_count(*self._scored(self._check(X), *how, times))
+        return scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
 
-    def _scored(self, counts, method, observed, per, coefficient, n_draws, times):
+    def _scored(self, counts, method, observed, per, coefficient, n_draws, about):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
         if method == "held_out":
             if observed is not None or per is not None:
@@ -248,7 +255,7 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
                     "method='held_out' scores whole documents and takes no observed or per; "
                     "leave them out, or take method='completion'"
                 )
-            documents = self._documents(counts, times)
+            documents = self._documents(counts, about)
             weights = documents.anneal(_HELD_OUT_STATES if n_draws is None else n_draws)
             values = scores.log_mean_exp(weights, axis=0)
             return values + scores.log_coefficients(counts) if coefficient else values, counts
@@ -259,15 +266,20 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             raise ValueError(f"per must be 'token' or 'document'; got {per!r}")
         shown, rest = scores.split_words(counts, observed, self.seed_)
         n_draws = _STATES if n_draws is None else n_draws
-        return self._documents(shown, times).complete(rest, n_draws, per, coefficient), rest
+        return self._documents(shown, about).complete(rest, n_draws, per, coefficient), rest
 
     def perplexity(self, X, *, method="completion", observed=None, per=None,
-                   coefficient=False, n_draws=None, times=None):  # fmt: skip
+                   coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return float(np.exp(-scores.per_count(*self._scored(self._check(X), *how, times))))
+        return float(
+            np.exp(
+                -scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
+            )
+        )
 
-    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None):
+    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None,
+                       covariates=None):  # fmt: skip
         """Return draws (n_draws, n, V) of word counts from the posterior predictive law, dense.
 
         Each posterior draw of the topics gives one: the document's shares are drawn given its words, then
@@ -286,6 +298,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             None is the seed of the fit.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
@@ -293,9 +307,11 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         seed = seed_of(self, random_state)
         names = self.model_.fold_names
         states = self.posterior_.states(names, self.posterior_.even_draws(names, n_draws))
-        return self._documents(counts, times).replicates(states, given, seed)
+        about = About(times, covariates, X)
+        return self._documents(counts, about).replicates(states, given, seed)
 
-    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None):
+    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None,
+                     covariates=None):  # fmt: skip
         """Return draws (n_draws, n_rows, V) of the probabilities of words in documents, before any data.
 
         Each draw has topics, and a law of the shares, of its own from the prior. The same at each call,
@@ -306,12 +322,13 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         check_integer("n_draws", n_draws, at_least=1)
         check_room(2 * n_draws, n_rows, self.n_features_in_)
         seed = seed_of(self, random_state)
-        given = self._given(n_rows, times)
+        given = self._given(n_rows, About(times, covariates))
         drawn = [prior_words(self.model_, n_rows, seed, i, given) for i in range(n_draws)]
         return np.stack(drawn)
 
     def to_arviz(self, X=None, *, log_likelihood=False, posterior_predictive=False,
-                 prior_predictive=False, n_draws=None, random_state=None, times=None):  # fmt: skip
+                 prior_predictive=False, n_draws=None, random_state=None, times=None,
+                 covariates=None):  # fmt: skip
         """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
         That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:
@@ -340,14 +357,18 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             None is the seed of the fit.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, posterior_predictive, prior_predictive, n_draws,
                          random_state)  # fmt: skip
         need_rows(X, asked)
-        return assembled(self.posterior_, self._groups(X, asked, times), asked)
+        return assembled(
+            self.posterior_, self._groups(X, asked, About(times, covariates, X)), asked
+        )
 
-    def _groups(self, X, asked, times):
+    def _groups(self, X, asked, about):
         names = self.model_.fold_names
         if X is None:
             return Groups(names, _DRAWS, None, "document", {}, None, "document", None, None)
@@ -355,9 +376,9 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         check_room(2, *counts.shape)
         if asked.log_likelihood:
             need_fit(same_rows(self._seen_rows, counts), "the documents")
-        documents = self._documents(counts, times)
+        documents = self._documents(counts, about)
         is_new = asked.posterior_predictive == "new"
-        again = self._documents(0 * counts, times) if is_new else documents
+        again = self._documents(0 * counts, about) if is_new else documents
         totals = totals_of(counts)
         coords = {
             "document": np.arange(len(totals)) if labels is None else labels,
@@ -375,9 +396,9 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
             lambda n_draws: documents.prior_counts(n_draws, totals, seed),
         )
 
-    def _documents(self, counts, times):
+    def _documents(self, counts, about):
         """Return checked counts as documents that the fit can tell of."""
-        given = self._given(counts.shape[0], times)
+        given = self._given(counts.shape[0], about)
         return NewDocuments(self.model_, self.posterior_, self.seed_, self.n_jobs, counts, given)
 
     def _check(self, X):
@@ -458,7 +479,8 @@ class TopicEstimator(TopicReading, TransformerMixin, Face):
         return agreement_table(self.posterior_, self.agreement_, self._topic_index)
 
     def _coords(self):
-        return {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
+        known = {"topic": np.arange(self.n_topics), "word": [str(word) for word in self.words_]}
+        return known if self.prevalence_ is None else {**known, "covariate": self.prevalence_.names}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -135,7 +135,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
 
     # documents
 
-    def document_topics(self, X=None, *, names=None, times=None):
+    def document_topics(self, X=None, *, names=None, times=None, covariates=None):
         """Return the shares of topics in documents as a table, documents by topics.
 
         Parameters
@@ -146,12 +146,15 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
             Of the documents; else the index of X, or numbers.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
         """
         check_is_fitted(self)
         if X is None:
             shares, index = self._fitted_shares(), row_labels(self.posterior_, "document")
         else:
-            shares, index = np.asarray(self.transform(X, times=times)), index_of(X)
+            shares = np.asarray(self.transform(X, times=times, covariates=covariates))
+            index = index_of(X)
         return topic_documents.share_table(shares, index, self._topic_index, names)
 
     def _fitted_shares(self):
@@ -162,7 +165,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
                 "this run has kept no shares of its documents; give the documents, as in document_topics(X)"
             ) from error
 
-    def representative_documents(self, X, texts=None, *, n=3, times=None):
+    def representative_documents(self, X, texts=None, *, n=3, times=None, covariates=None):
         """Return the documents that speak most of each topic, with the beginnings of their texts.
 
         Documents without words are left out, those much shorter than most (a quarter of the median length)
@@ -177,6 +180,8 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
             Documents of each topic, at most.
         times : sequence of n integers, dates or pandas periods
             Where topics move with time: when the documents were written.
+        covariates : DataFrame of n rows
+            Where shares depend on covariates: those of the documents.
 
         Returns
         -------
@@ -184,7 +189,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
             (topic, rank) -> document (its label or number), share, tokens and, if there are any, text.
         """
         check_integer("n", n, at_least=1)
-        shares = np.asarray(self.transform(X, times=times))
+        shares = np.asarray(self.transform(X, times=times, covariates=covariates))
         texts = topic_documents.texts_of(X, texts, len(shares))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `transform` has said it

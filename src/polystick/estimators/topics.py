@@ -5,12 +5,14 @@ from sklearn.utils.metaestimators import available_if
 
 from polystick.decomposition import decompose
 from polystick.estimators.texts import counted
-from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
+from polystick.estimators.topic_covariates import NOTHING
+from polystick.estimators.topic_effects import TopicEffects
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
+from polystick.models.regressed_shares import RegressedShares
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
@@ -29,11 +31,12 @@ def _takes_streams(estimator):
     return isinstance(estimator.inference, StochasticVI)
 
 
-class CorrelatedTopicModel(CorrelatedTopicEstimator):
+class CorrelatedTopicModel(TopicEffects):
     """Topics of documents, whose shares have a law with correlations.
 
     Each document mixes topics in shares of its own; their logits (one for each binary split of the topics)
-    have a Gaussian law over documents, with a mean and a covariance that are learned.
+    have a Gaussian law over documents, with a mean and a covariance that are learned. With a `prevalence` the
+    mean is a regression on covariates of the documents: a structural topic model, of which `effects` tells.
 
     Parameters
     ----------
@@ -57,9 +60,16 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     seed_weight : float
         What a seed weighs, in the tokens of its word in the corpus: 1 is as if each token had been seen
         again, in that topic.
+    prevalence : str or None
+        How shares depend on covariates of the documents: the right side of a formula, such as
+        "cr(year, df=5) + party", read by formulaic, which `polystick[formula]` brings. `fit` and all methods
+        that take documents then need their `covariates`. Each term has a scale of its own that is learned,
+        so factors of many levels, such as authors, are pooled. Gibbs only. The words of a topic do not
+        depend on covariates.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
-        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be.
+        how strong correlations are, centred where a uniform Dirichlet distribution of shares would be. A
+        `prevalence` needs such a law.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts. None is `texts.default_vectorizer`; one that is
         fitted already is taken as it is, any other is cloned and fitted.
@@ -81,7 +91,11 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     Attributes
     ----------
     posterior_ : Posterior
-        Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`.
+        Draws of `topics`, `share`, `mean` and `cov`, running moments of the documents' `proportions`. With a
+        `prevalence` `mean` and `cov` are of a document with average covariates, and `coefficients` are of
+        columns that the fit has made of the formula: read `effects` in their place.
+    prevalence_ : Prevalence or None
+        The formula as the fit read it, and the covariates of its documents.
     topics_ : array (T, V)
         Posterior mean of the topics, in the chain of the highest likelihood.
     components_ : array (T, V)
@@ -114,8 +128,8 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
     _schedules = (Gibbs, MeanField, StochasticVI)
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None,
+                 word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, prior=None,
+                 vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
@@ -123,6 +137,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         self.word_tree = word_tree
         self.seed_words = seed_words
         self.seed_weight = seed_weight
+        self.prevalence = prevalence
         self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference
@@ -163,6 +178,7 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
             )
         check_integer("corpus_size", corpus_size, at_least=1)
         fit = self._begin(resume=False)
+        self._read_prevalence(NOTHING, fit.inference)
         counts = self._start(X, fit.inference)
         whole = counts * (corpus_size / counts.shape[0])  # seeds weigh against the whole stream
         model, self.inference_ = self._make_model(whole), fit.inference
@@ -185,7 +201,19 @@ class CorrelatedTopicModel(CorrelatedTopicEstimator):
         if prior is None:
             prior = LearnedScale(decomposition.dirichlet_moments(1.0)[0], scale=_SCALE)
         prior = check_prior(prior, self.n_topics - 1)
-        return assemble(self._make_words(counts), NormalShares(prior), Sticks(decomposition))
+        shares = self._make_shares(prior)
+        return assemble(self._make_words(counts), shares, Sticks(decomposition))
+
+    def _make_shares(self, prior):
+        if self.prevalence_ is None:
+            return NormalShares(prior)
+        if not isinstance(prior, LearnedScale):
+            raise TypeError(
+                f"a prevalence needs a prior that learns its scale; got {type(prior).__name__}; give "
+                "LearnedScale(...) or None"
+            )
+        x = self.prevalence_.columns(self.prevalence_.frame)
+        return RegressedShares(prior, self.prevalence_.terms, x.T @ x / len(x))
 
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)

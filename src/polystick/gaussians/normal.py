@@ -151,6 +151,18 @@ class Shifted:
 
     def draw(self, potential, noise):
         """Draw psi (n, k) given the potential, as `Normal.draw` does."""
+        return self.mean + self.normal.draw(self._about(potential), noise)
+
+    def draws(self, potential, noise):
+        """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
+        psi, log_det = self.normal.draws(self._about(potential), noise)
+        return self.mean[:, None] + psi, log_det
+
+    def log_density(self, psi):
+        """Return log N(psi_i | mean_i, cov) for psi (n, s, k), (n, s)."""
+        away = psi - self.mean[:, None]
+        return self.normal.log_density(away.reshape(-1, psi.shape[2])).reshape(psi.shape[:2])
+
+    def _about(self, potential):
         kappa, omega = potential
-        about = potential._replace(kappa=kappa - omega * self.mean)
-        return self.mean + self.normal.draw(about, noise)
+        return potential._replace(kappa=kappa - omega * self.mean)

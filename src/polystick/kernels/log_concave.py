@@ -209,15 +209,16 @@ def draw_in_place(count, y, n, mean, precision, x, s0, s1, work, found):
 
 @kernel
 def redraw_rows_in_place(key, rows, successes, trials, chosen, mean, precision, psi):
-    """Draw each chosen split given the others of its row, psi_i ~ N(mean, precision^-1), one after another.
+    """Draw each chosen split given the others of its row, psi_i ~ N(mean_i, precision^-1), one after another.
 
     key : uint64
     rows : (n,) uint64 ids
     successes, trials, chosen : (n, k) counts, and for which splits
-    mean, precision : (k,), (k, k)
+    mean, precision : (1, k) of all rows or (n, k) of each, (k, k)
     psi : (n, k) in and out
     """
     n_rows, k = psi.shape
+    stride = 1 if mean.shape[0] > 1 else 0
     gap, pull = np.zeros((k, TOGETHER)), np.empty(TOGETHER)
     state = np.empty((2, TOGETHER), np.uint64)
     y, n, given, x = np.ones(TOGETHER), np.ones(TOGETHER), np.zeros(TOGETHER), np.zeros(TOGETHER)
@@ -232,7 +233,7 @@ def redraw_rows_in_place(key, rows, successes, trials, chosen, mean, precision, 
         for r in range(size):
             state[0, r], state[1, r] = streams.open_stream(key, rows[start + r])
             for j in range(k):
-                gap[j, r] = psi[start + r, j] - mean[j]
+                gap[j, r] = psi[start + r, j] - mean[stride * (start + r), j]
         for j in range(k):
             count = 0
             for r in range(size):
@@ -255,4 +256,4 @@ def redraw_rows_in_place(key, rows, successes, trials, chosen, mean, precision, 
             for i in range(count):
                 r = at[i]
                 psi[start + r, j], state[0, r], state[1, r] = x[i], s0[i], s1[i]
-                gap[j, r] = x[i] - mean[j]
+                gap[j, r] = x[i] - mean[stride * (start + r), j]

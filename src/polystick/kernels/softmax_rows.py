@@ -1,4 +1,4 @@
-"""Rows of counts behind a softmax: psi_i ~ N(mean, precision^-1), x_i ~ Multinomial(N_i, softmax(psi_i)).
+"""Rows of counts behind a softmax: psi_i ~ N(mean_i, precision^-1), x_i ~ Multinomial(N_i, softmax(psi_i)).
 
 Seen from category t, with the others of its row held,
 
@@ -55,12 +55,12 @@ def redraw_rows_in_place(key, rows, counts, totals, mean, precision, psi):
     key : uint64
     rows : (n,) uint64 ids
     counts, totals : (n, k), (n,)
-    mean, precision : (k,), (k, k)
+    mean, precision : (1, k) of all rows or (n, k) of each, (k, k)
     psi : (n, k) in and out
 
     The log likelihood is without multinomial coefficients.
     """
-    k = psi.shape[1]
+    k, stride = psi.shape[1], 1 if mean.shape[0] > 1 else 0
     pull, e, weight = np.empty(k), np.empty(k), np.zeros(k)
     for j in range(k):
         linalg.add_multiple_in_place(weight, 1.0, precision[j])
@@ -70,10 +70,10 @@ def redraw_rows_in_place(key, rows, counts, totals, mean, precision, psi):
     value = 0.0
     for i in range(psi.shape[0]):
         s0, s1 = streams.open_stream(key, rows[i])
-        row, n = psi[i], float(totals[i])
+        row, centre, n = psi[i], mean[stride * i], float(totals[i])
         pull[:] = 0.0
         for j in range(k):
-            linalg.add_multiple_in_place(pull, row[j] - mean[j], precision[j])
+            linalg.add_multiple_in_place(pull, row[j] - centre[j], precision[j])
         level, s0, s1 = streams.normal(s0, s1)
         level /= math.sqrt(whole)
         for j in range(k):

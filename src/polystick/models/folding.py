@@ -135,14 +135,27 @@ def _offsets(lengths):
     return np.cumsum(lengths) - lengths
 
 
-def content_ids(counts):
+def content_ids(counts, given=None):
     """Return an id for each row of a CSR matrix that depends on its contents alone, (n,) uint64.
 
-    So a document has the same random stream in any company.
+    So a document has the same random stream in any company, and one that differs by its words or by what is
+    given of it, name -> (n, ...), has another.
     """
     mixed = (counts.indices.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= counts.data.astype(np.uint64) * np.uint64(0xD1B54A32D192ED03)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    return sums[counts.indptr[1:]] - sums[counts.indptr[:-1]]
+    ids = sums[counts.indptr[1:]] - sums[counts.indptr[:-1]]
+    for name in sorted(given or {}):
+        for column in np.reshape(given[name], (len(ids), -1)).T:
+            ids = _mixed_in(ids, column)
+    return ids
+
+
+def _mixed_in(ids, column):
+    """Return ids that tell numbers apart, but not their rounding: the same row may come by another way."""
+    told = (np.round(column.astype(np.float64), 6) + 0.0).view(np.uint64)  # no -0.0
+    mixed = (ids ^ (told >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15) + told
+    mixed ^= mixed >> np.uint64(31)
+    return mixed * np.uint64(0x94D049BB133111EB)

@@ -213,7 +213,7 @@ class CorrelatedCounts:
             shard.rows,
             *splits,
             shard.lopsided,
-            prior.mean,
+            prior.mean[None],
             prior.precision,
             psi,
         )

@@ -163,7 +163,7 @@ class SoftmaxCounts:
             shard.rows,
             shard.counts,
             shard.totals,
-            prior.mean,
+            prior.mean[None],
             prior.precision,
             psi,
         )
@@ -215,10 +215,10 @@ class SoftmaxCounts:
         proposed, log_weights = [], []
         for number, prior in enumerate(priors):
             for _ in range(FIRST_STEPS if number == 0 else NEXT_STEPS):
-                found = _laplace(prior, shard, psi).mean
+                found = laplace(prior, shard, psi).mean
                 psi = psi + np.clip(found - psi, -LONGEST_STEP, LONGEST_STEP)
             mine = noise[:, number * n_points : (number + 1) * n_points]
-            drawn, log_density = _draw_about(prior, shard, psi, mine)
+            drawn, log_density = draw_about(prior, shard, psi, mine)
             log_likelihood = np.einsum("nk,ndk->nd", shard.counts, log_softmax(drawn, axis=2))
             log_prior = prior.log_density(drawn.reshape(-1, self.n_dims)).reshape(drawn.shape[:2])
             proposed.append(drawn)
@@ -236,7 +236,7 @@ class Laplace(NamedTuple):
     p: np.ndarray  # (n, K)
 
 
-def _laplace(prior, shard, psi):
+def laplace(prior, shard, psi):
     """Expand the log likelihood about psi: diag(n p) - n p p', a potential but for one rank."""
     p, n = softmax(psi, axis=1), shard.totals[:, None].astype(np.float64)
     omega = n * p
@@ -254,9 +254,9 @@ def _mean(prior, kappa, omega):
     return prior.draws(Potential(kappa, omega), nowhere)[0][:, 0]
 
 
-def _draw_about(prior, shard, psi, noise):
+def draw_about(prior, shard, psi, noise):
     """Draw from the Gaussian with the curvature at psi; return the draws and their log density."""
-    mean, omega, direction, share, p = _laplace(prior, shard, psi)
+    mean, omega, direction, share, p = laplace(prior, shard, psi)
     nothing, k = np.zeros_like(omega), psi.shape[1]
     noise = np.broadcast_to(noise, (len(psi), *noise.shape[1:]))
     drawn, log_det = prior.draws(Potential(nothing, omega), np.ascontiguousarray(noise[..., :k]))

@@ -1,7 +1,7 @@
 """Topics: documents share them out, and each has words (paper, section 3)::
 
 topics   ~ words                               DirichletWords, TreeWords or WalkingWords
-psi_d    ~ shares                              d = 1..n: NormalShares or WalkingShares
+psi_d    ~ shares                              d = 1..n: NormalShares, WalkingShares, RegressedShares
 topic    ~ Categorical(pi(psi_d))              for each token of document d; pi: the link, Sticks or Softmax
 word     ~ Categorical(topics_topic)
 
@@ -158,6 +158,13 @@ class TopicModel:
         """Draw the shares of n documents (n, T), and topics (T, ..., V), from the joint law."""
         parameters, rows, _ = self.simulate(np.zeros(n, dtype=np.int64), rng, **given)
         return self.link.shares(rows.psi), self.words.describe(parameters)["topics"]
+
+    def expected_shares(self, described, n_points=64, **given):
+        """Return E pi (n, T) of n documents of which this is given, under a recorded law of psi."""
+        block = self.shares.rows(self.shares.prepare(SimpleNamespace(**described)), given)
+        noise = standard_normal_points(n_points, self.link.n_dims)
+        around = noise @ np.linalg.cholesky(described["cov"]).T
+        return np.stack([self.link.shares(mean + around).mean(axis=0) for mean in block.mean])
 
     def parameters(self, law, words, tokens):
         """Build parameters from fields that tell of psi, fields that tell of topics, and tokens (T,)."""

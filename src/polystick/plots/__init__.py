@@ -1,6 +1,7 @@
 """Pictures: axes in, axes out. They need matplotlib: pip install polystick[plot]."""
 
 from polystick.plots.associations import association, association_graph
+from polystick.plots.effects import effect_curves, effects
 from polystick.plots.process import category_map, category_paths
 from polystick.plots.sequences import forecast_fan, probability_paths, state_trajectories
 from polystick.plots.style import COLOURS, NEGATIVE, OTHERS, POSITIVE
@@ -17,6 +18,8 @@ __all__ = [
     "category_map",
     "category_paths",
     "correlation",
+    "effect_curves",
+    "effects",
     "forecast_fan",
     "n_topics",
     "probability_paths",

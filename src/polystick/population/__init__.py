@@ -16,10 +16,12 @@ and parameters that begin with mean, cov and precision; for mean field, where th
     updated(factor, n, total, outer)            the best one given the rows' expected sums
     divergence(factor)                          KL(factor || law)
 
-where factor.normal is that of mean and cov. In the room n, K, H are rows, entries and factors.
+where factor.normal is that of mean and cov. `HuangWand` is for rows about zero: it has no mean, and takes the
+sum of outer products alone. In the room n, K, H are rows, entries and factors.
 """
 
+from polystick.population.huang_wand import HuangWand, Spread
 from polystick.population.learned_scale import LearnedScale
 from polystick.population.sparse_factors import SparseFactors
 
-__all__ = ["LearnedScale", "SparseFactors"]
+__all__ = ["HuangWand", "LearnedScale", "SparseFactors", "Spread"]

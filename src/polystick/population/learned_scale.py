@@ -86,16 +86,20 @@ class LearnedScale:
 
     def redraw(self, parameters, n, total, outer, rng):
         """nu, mean, cov | scales, rows, then scales | these."""
-        parameters = self._redraw_nu(parameters, n, total, outer, rng)
+        if len(self.nus) > 1:
+            prior = self.given(parameters)
+            told = prior.posterior(n, total, outer).scale - prior.scale
+            parameters = self.redraw_nu(parameters, n, told, rng)
         drawn = self.given(parameters).posterior(n, total, outer).draw(rng)
         return self.redraw_scales(parameters._replace(**drawn._asdict()), rng)
 
-    def _redraw_nu(self, parameters, n, total, outer, rng):
-        """Draw nu with mean and cov integrated out: given these it would hardly move."""
+    def redraw_nu(self, parameters, n, told, rng):
+        """Draw nu with mean and cov integrated out: given these it would hardly move.
+
+        told : (k, k) what n rows add to the scale of the law of cov
+        """
         if len(self.nus) == 1:
             return parameters
-        prior = self.given(parameters)
-        told = prior.posterior(n, total, outer).scale - prior.scale
         root = np.sqrt(parameters.spread)
         p = softmax(self._log_marginal(n, np.linalg.eigvalsh(root[:, None] * told * root)))
         return parameters._replace(nu=np.asarray(rng.choice(self.nus, p=p)))

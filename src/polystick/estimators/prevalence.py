@@ -1,0 +1,109 @@
+"""What documents are like, as numbers that the shares of their topics can depend on."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from polystick.design import INTERCEPT, Design
+from polystick.estimators.covariates import check_rows, read
+
+__all__ = ["Prevalence"]
+
+LEAST_NEW = 1e-4  # of a column's size, that those before it in its term do not tell already
+
+
+class Columns(NamedTuple):
+    """The columns that a term becomes: combinations of those of the design, about their means."""
+
+    weights: np.ndarray  # (q, p): of the q columns of a design
+    names: list
+    term: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prevalence:
+    """A formula, what it was in a fit, and the columns (n, p) that it makes of documents.
+
+    All have mean 0 in the fit, for the level of the shares is a parameter of its own. A factor has one for
+    each of its levels, all on one footing, so that no effect depends on which comes first, and levels are
+    pooled as groups are. Those of any other term are made orthogonal, with variance 1, so that neither units
+    nor the choice of a basis matter.
+    """
+
+    design: Design
+    frame: pd.DataFrame  # covariates of the fit that the formula needs
+    centre: np.ndarray  # (q,) of the columns of the design
+    weights: np.ndarray  # (q, p)
+    terms: np.ndarray  # (p,) numbers
+    names: list
+
+    @classmethod
+    def of(cls, formula, covariates, X):
+        """Read covariates (n, ...) of the documents X of a fit."""
+        made, raw, frame = read(covariates, formula, X, "X")
+        centre = raw.mean(axis=0)
+        found = list(_columns(made, raw, centre))
+        if not found:
+            raise ValueError(
+                f'prevalence must have a covariate; got "{formula}"; name columns of the covariates, or '
+                "leave it out"
+            )
+        terms = np.repeat([part.term for part in found], [len(part.names) for part in found])
+        names = [name for part in found for name in part.names]
+        weights = np.hstack([part.weights for part in found])
+        return cls(made, frame, centre, weights, terms, names)
+
+    def columns(self, covariates, X=None):
+        """Return columns (n, p) of documents; a row's have the same bits in any company, as BLAS has not."""
+        if X is not None:
+            check_rows(covariates, X, "X")
+        raw = self.design.matrix(covariates) - self.centre
+        return np.einsum("dq,qp->dp", raw, self.weights)
+
+
+def _columns(made, raw, centre):
+    """Yield the columns of each term but the intercept."""
+    terms = [term for term in dict.fromkeys(made.terms) if term != INTERCEPT]
+    for number, term in enumerate(terms):
+        places = [i for i, each in enumerate(made.terms) if each == term]
+        names = [made.names[i] for i in places]
+        own = raw[:, places]
+        if _are_levels(own):
+            small = np.column_stack([np.eye(len(places)), -np.ones(len(places))])
+            names = [*names, f"{term} (the first)"]
+        else:
+            small, kept = _orthogonal(own - centre[places])
+            names = [names[i] for i in kept]
+        weights = np.zeros((raw.shape[1], small.shape[1]))
+        weights[places] = small
+        yield Columns(weights, names, number)
+
+
+def _are_levels(columns):
+    """Tell whether columns say which of some levels a row has; they may be centred."""
+    above = columns - columns.min(axis=0)
+    return bool(np.isin(above.round(9), (0.0, 1.0)).all() and (above.sum(axis=1) < 1.5).all())
+
+
+def _orthogonal(columns):
+    """Return weights (q, r) that make columns orthogonal, of variance 1, and which of them are the new ones.
+
+    Each is what it tells beyond those before it (Gram and Schmidt); one that tells nothing is left out.
+    """
+    n, q = columns.shape
+    kept: list[int] = []
+    made: list[np.ndarray] = []
+    basis = np.zeros((n, 0))
+    for i in range(q):
+        weights, own = np.eye(q)[i], columns[:, i]
+        for _ in range(2):  # once more, for the rounding of the first time
+            along = basis.T @ (columns @ weights) / n
+            weights = weights - np.reshape(made, (-1, q)).T @ along
+        size = np.sqrt(np.mean(np.square(columns @ weights)))
+        if size > LEAST_NEW * np.sqrt(np.mean(np.square(own))):
+            kept.append(i)
+            made.append(weights / size)
+            basis = columns @ np.transpose(made)
+    return np.transpose(made), kept

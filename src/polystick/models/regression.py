@@ -1,0 +1,277 @@
+"""Regression of counts on covariates and groups, with rows that vary beyond what these say::
+
+B_ak   ~ N(mean_ak, scale_a^2)                 coefficients of p columns, on k = K - 1 sticks
+U_g    ~ N(0, cov_f)                           groups g of each factor f, nested or crossed
+psi_i  = B' x_i + sum_f U_g(f, i) + e_i
+e_i    ~ N(0, cov)                             overdispersion: none, diagonal or full
+cov    ~ HuangWand                             half-t standard deviations, uniform correlations
+y_i    ~ Multinomial(N_i, pi(psi_i))           pi: the decomposition's map
+
+A sweep has two halves. Given omega the first draws B and U at once with e integrated out, then e with its law
+a few times over, interweaving scales (Yu and Meng 2011). The second draws lopsided splits, of which omega
+says more than the counts do, without omega.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from polystick import augmentation
+from polystick.decomposition import Decomposition, Splits
+from polystick.gaussians import regression
+from polystick.gaussians.normal import Normal, Shifted
+from polystick.kernels import log_concave
+from polystick.kernels import splits as splits_kernels
+from polystick.models import watched
+from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.regression_state import (
+    ROWS_PER_BLOCK,
+    Data,
+    Parameters,
+    RegressionPrior,
+    Rows,
+    Statistics,
+    cut,
+)
+from polystick.scores import log_coefficients
+
+__all__ = ["StickRegression"]
+
+REPEATS = 4  # of noise and its law under one omega: a third more time, several times the draws
+
+
+class Shard(NamedTuple):
+    """A block of rows."""
+
+    rows: np.ndarray  # (n,) uint64 ids, which key the random streams
+    splits: Splits  # (n, k) each
+    data: Data
+    log_coefficient: float  # sum of log multinomial coefficients
+    lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+
+
+class Law(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    parameters: Parameters
+    noise: Normal | None
+
+
+class Told(NamedTuple):
+    """What noise says of its law and of its scale: sums over rows."""
+
+    outer: np.ndarray  # (k, k)
+    curvature: np.ndarray  # (k,)
+    slope: np.ndarray  # (k,)
+
+
+@dataclass(frozen=True)
+class StickRegression:
+    """The model: its prior and its decomposition."""
+
+    prior: RegressionPrior
+    decomposition: Decomposition
+
+    parameter_type: ClassVar = Parameters
+    dims: ClassVar = {
+        "coefficients": ("column", "stick"),
+        "group_effects": ("group", "stick"),
+        "group_cov": ("factor", "stick", "stick_too"),
+        "noise_cov": ("stick", "stick_too"),
+        "probabilities": ("row", "category"),
+    }
+    identified: ClassVar = ("coefficients", "group_cov", "noise_cov", "probabilities")
+
+    def probabilities(self, psi):
+        return self.decomposition.probabilities(psi)
+
+    def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
+        """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
+        ids = np.arange(len(counts), dtype=np.uint64)
+        return [
+            self._shard(ids[part], counts[part], self.prior.data(x[part], groups[part]))
+            for part in cut(len(counts), size)
+        ]
+
+    def _shard(self, ids, counts, data):
+        splits = self.decomposition.split(counts)
+        hard = augmentation.lopsided(splits, LONG_LAG)
+        return Shard(ids, splits, data, log_coefficients(counts).sum(), hard)
+
+    # simulate
+
+    def simulate(self, n_trials, x, groups, rng):
+        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
+        parameters = self.prior.draw(rng)
+        psi = self.prior.line(parameters, self.prior.data(x, groups))
+        cov = self.prior.noise_cov(parameters)
+        if cov is not None:
+            psi = psi + rng.standard_normal(psi.shape) @ np.linalg.cholesky(cov).T
+        return parameters, Rows(psi), self.simulate_counts(Rows(psi), n_trials, rng)
+
+    def simulate_counts(self, rows, n_trials, rng):
+        """Draw counts given the rows' psi."""
+        return rng.multinomial(n_trials, self.probabilities(rows.psi))
+
+    # Gibbs
+
+    def initial_parameters(self, shards, key):
+        return self.prior.start(key.generator("start"))
+
+    def prepare(self, parameters):
+        """Return the parameters, and the law of noise."""
+        cov = self.prior.noise_cov(parameters)
+        return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
+
+    def initial_rows(self, law, shard, key):
+        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
+        if law.noise is None:
+            return Rows(self.prior.line(law.parameters, shard.data))
+        yes, no = augmentation.smoothed(shard.splits)
+        noise = key.normals("start", shard.rows, self.prior.k)
+        return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
+
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        """Omega | psi; B, U | omega; a few times noise, its law and its scale; laws and scales of groups."""
+        numbers = range(len(shards))
+        potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
+        parameters = self.draw_line(parameters, shards, potentials, key, ordered_map)
+        rng = key.generator("laws")
+        noise = [np.zeros_like(part.psi) for part in rows]
+        if self.prior.overdispersion is not None:
+            for turn in range(REPEATS):
+                parameters, noise = self.draw_noise(
+                    parameters, shards, potentials, key, rng, ordered_map, turn
+                )
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self.prior.redraw_groups(parameters, factor, rng)
+            parameters = self.rescale_groups(parameters, factor, shards, potentials, noise, rng)
+        lines = (self.prior.line(parameters, shard.data) for shard in shards)
+        return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
+
+    def draw_omega(self, shard, rows, key):
+        """Omega | psi, y."""
+        return augmentation.draw_potential(shard.splits, rows.psi, key.at("omega"), shard.rows)
+
+    def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
+        """B, U | omega, covs: e is integrated out."""
+        cov = self.prior.noise_cov(parameters)
+
+        def tell(i):
+            told = regression.tell_of_line(potentials[i], cov)
+            return regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
+
+        sums = list(ordered_map(tell, range(len(shards))))
+        return self._draw_line(parameters, sums, key)
+
+    def _draw_line(self, parameters, sums, key):
+        prior, k = self._line_prior(parameters), self.prior.k
+        ids = np.arange(len(parameters.effects), dtype=np.uint64)
+        group_noise = key.normals("groups", ids, k)
+        p, effects = len(parameters.coefficients), np.empty_like(parameters.effects)
+        columns = [group_noise[self.prior.groups_of(f)] for f in self.prior.others]
+        of_b = key.normals("coefficients", np.arange(p, dtype=np.uint64), k)
+        mine = (
+            slice(0, 0)
+            if self.prior.eliminated is None
+            else self.prior.groups_of(self.prior.eliminated)
+        )
+        b, effects[mine] = regression.draw(
+            prior, sums, np.concatenate([of_b, *columns]), group_noise[mine]
+        )
+        at = p
+        for factor in self.prior.others:
+            n = self.prior.n_groups[factor]
+            effects[self.prior.groups_of(factor)] = b[at : at + n]
+            at += n
+        return parameters._replace(coefficients=b[:p], effects=effects)
+
+    def _line_prior(self, parameters):
+        """Return the law of B and of all groups, those of the eliminated factor apart."""
+        prior, k = self.prior, self.prior.k
+        weights = [prior.scale[:, None, None] ** -2.0 * np.eye(k)]
+        for factor in prior.others:
+            inverse = np.linalg.inv(parameters.covs[factor])
+            weights.append(np.broadcast_to(inverse, (prior.n_groups[factor], k, k)))
+        weight = np.concatenate(weights)
+        linear = np.zeros((len(weight), k))
+        linear[: len(prior.scale)] = prior.mean * prior.scale[:, None] ** -2.0
+        if prior.eliminated is None:
+            return regression.Prior(weight, linear, np.eye(k), np.zeros((0, k)))
+        own = np.linalg.inv(parameters.covs[prior.eliminated])
+        none = np.zeros((prior.n_groups[prior.eliminated], k))
+        return regression.Prior(weight, linear, own, none)
+
+    def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map, turn):
+        """Noise | omega, then its law and its scale; return the parameters and noise of each block."""
+        noise = self.prepare(parameters).noise
+
+        def work(i):
+            shard, (kappa, omega) = shards[i], potentials[i]
+            line = self.prior.line(parameters, shard.data)
+            normals = key.normals(f"noise {turn}", shard.rows, 2 * self.prior.k)
+            e = Shifted(line, noise).draw(potentials[i], normals) - line
+            slope = (e * (kappa - omega * line)).sum(axis=0)
+            return e, Told(e.T @ e, (omega * e**2).sum(axis=0), slope)
+
+        parts = list(ordered_map(work, range(len(shards))))
+        outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
+        n = sum(len(e) for e, _ in parts)
+        parameters = self.prior.redraw(parameters, -1, n, outer, rng)
+        parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
+        return parameters, [e * by for e, _ in parts]
+
+    def rescale_groups(self, parameters, factor, shards, potentials, noise, rng):
+        """Scales | U in their units, omega; U follows."""
+        curvature, slope = np.zeros((2, self.prior.k))
+        for shard, (kappa, omega), e in zip(shards, potentials, noise):
+            own = parameters.effects[shard.data.places[:, factor]]
+            rest = self.prior.line(parameters, shard.data) - own + e
+            curvature += (omega * own**2).sum(axis=0)
+            slope += (own * (kappa - omega * rest)).sum(axis=0)
+        parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
+        effects = parameters.effects.copy()
+        effects[self.prior.groups_of(factor)] *= by
+        return parameters._replace(effects=effects)
+
+    def draw_rows(self, law, shard, rows, key):
+        """Each lopsided split | the others of its row, y."""
+        line = self.prior.line(law.parameters, shard.data)
+        psi = rows.psi.copy() if law.noise is not None else line
+        if law.noise is not None:
+            log_concave.redraw_rows_in_place(
+                key.at("lopsided"),
+                shard.rows,
+                *shard.splits,
+                shard.lopsided,
+                line,
+                law.noise.precision,
+                psi,
+            )
+        e = psi - line
+        value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
+        return Rows(psi), Statistics(len(psi), e.T @ e, value)
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """Covariance and scales | e."""
+        if self.prior.overdispersion is None:
+            return parameters
+        given = statistics.n_rows, statistics.outer
+        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    def describe_parameters(self, parameters):
+        return self.prior.described(parameters)
+
+    def describe_rows(self, shard, rows):
+        return {"probabilities": self.probabilities(rows.psi)}
+
+    def watch(self, shards):
+        """Judge a run by the probabilities of some cells, those of slow splits among them."""
+        cells = watched.choose_cells(
+            watched.dense_cells(shard.rows, shard.splits) for shard in shards
+        )
+        return watched.RowWatch(cells, self.decomposition, "row")

@@ -1,0 +1,181 @@
+"""What regressions share behind any link: their prior, where a chain stands, blocks of rows, laws of spread.
+
+In the room B are coefficients (p, k), U effects of groups (G, k), those of all factors under each other.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from polystick.gaussians.regression import GroupRows, group_rows
+from polystick.population import HuangWand, Spread
+
+__all__ = ["Data", "Parameters", "RegressionPrior", "Rows", "Statistics", "cut"]
+
+ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
+
+
+class Parameters(NamedTuple):
+    """What all rows share. L laws of spread: one for each factor of groups, then that of noise."""
+
+    coefficients: np.ndarray  # (p, k) B
+    effects: np.ndarray  # (G, k) U
+    covs: np.ndarray  # (L, k, k)
+    sizes: np.ndarray  # (L, k) scales that they are drawn from
+
+
+class Rows(NamedTuple):
+    """Where each row of a chain stands; omega is drawn afresh in every sweep."""
+
+    psi: np.ndarray  # (n, k)
+
+
+class Statistics(NamedTuple):
+    """Sums over rows of noise."""
+
+    n_rows: int
+    outer: np.ndarray  # (k, k)
+    value: float  # log likelihood
+
+
+class Data(NamedTuple):
+    """Covariates and groups of a block of rows."""
+
+    x: np.ndarray  # (n, p)
+    places: np.ndarray  # (n, F) which of the G groups, one of each factor
+    columns: np.ndarray  # (n, q) x, and groups of factors that are not eliminated
+    groups: GroupRows | None  # of the factor that is, counted from its first
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionPrior:
+    """B_ak ~ N(mean_ak, scale_a^2); U_g ~ N(0, cov of its factor); e_i ~ N(0, cov), with `HuangWand` laws.
+
+    mean : (p, k)
+    scale : (p,)
+    n_groups : of each factor
+    overdispersion : None, "diagonal" or "full"
+    spread : of the half-t laws of standard deviations
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    n_groups: tuple[int, ...] = ()
+    overdispersion: str | None = None
+    spread: float = 1.0
+
+    @property
+    def k(self):
+        return self.mean.shape[1]
+
+    @cached_property
+    def laws(self):
+        """The law of each spread: of factors, then of noise."""
+        factors = [HuangWand(self.k, scale=self.spread) for _ in self.n_groups]
+        if self.overdispersion is None:
+            return factors
+        return [*factors, HuangWand(self.k, self.overdispersion == "diagonal", self.spread)]
+
+    @cached_property
+    def edges(self):
+        """Where the groups of each factor start and end (F + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.n_groups, dtype=int)])
+
+    @cached_property
+    def eliminated(self):
+        """The factor with the most groups; None without groups."""
+        return int(np.argmax(self.n_groups)) if self.n_groups else None
+
+    @cached_property
+    def others(self):
+        """Factors whose groups are columns."""
+        return [f for f in range(len(self.n_groups)) if f != self.eliminated]
+
+    def groups_of(self, factor):
+        return slice(self.edges[factor], self.edges[factor + 1])
+
+    def noise_cov(self, parameters):
+        return None if self.overdispersion is None else parameters.covs[-1]
+
+    def draw(self, rng):
+        """Draw parameters from the prior."""
+        return self._assembled([law.draw(rng) for law in self.laws], 1.0, rng)
+
+    def start(self, rng):
+        """Start apart, but not far out."""
+        return self._assembled([law.start(rng) for law in self.laws], 0.2, rng)
+
+    def _assembled(self, spreads, share, rng):
+        noise = rng.standard_normal(self.mean.shape)
+        effects = [
+            rng.standard_normal((n, self.k)) @ np.linalg.cholesky(spread.cov).T
+            for n, spread in zip(self.n_groups, spreads)
+        ]
+        none = np.zeros((0, self.k))
+        return Parameters(
+            self.mean + share * self.scale[:, None] * noise,
+            np.concatenate([none, *effects]),
+            np.array([s.cov for s in spreads]).reshape(-1, self.k, self.k),
+            np.array([s.size for s in spreads]).reshape(-1, self.k),
+        )
+
+    def line(self, parameters, data):
+        """Return B' x_i + U of the groups of each row (n, k)."""
+        line = data.x @ parameters.coefficients
+        for factor in range(len(self.n_groups)):
+            line += parameters.effects[data.places[:, factor]]
+        return line
+
+    def redraw(self, parameters, number, n, outer, rng):
+        """Covariance and scales of a law | the sum of outer products of its n rows."""
+        return self._with(
+            parameters,
+            number,
+            self.laws[number].redraw(self._spread(parameters, number), n, outer, rng),
+        )
+
+    def redraw_groups(self, parameters, factor, rng):
+        """Covariance and scales of a factor | its groups."""
+        effects = parameters.effects[self.groups_of(factor)]
+        return self.redraw(parameters, factor, len(effects), effects.T @ effects, rng)
+
+    def rescale(self, parameters, number, curvature, slope, rng, entries=slice(None)):
+        """Scales of a law | its rows in their units; return also by what to multiply these."""
+        spread, by = self.laws[number].rescale(
+            self._spread(parameters, number), curvature, slope, rng, entries
+        )
+        return self._with(parameters, number, spread), by
+
+    def _spread(self, parameters, number):
+        return Spread(parameters.covs[number], parameters.sizes[number])
+
+    def _with(self, parameters, number, spread):
+        covs, sizes = parameters.covs.copy(), parameters.sizes.copy()
+        covs[number], sizes[number] = spread
+        return parameters._replace(covs=covs, sizes=sizes)
+
+    def described(self, parameters):
+        """Return what is recorded, name -> array."""
+        n_factors = len(self.n_groups)
+        said = {"coefficients": parameters.coefficients}
+        if n_factors:
+            said |= {"group_effects": parameters.effects, "group_cov": parameters.covs[:n_factors]}
+        if self.overdispersion is not None:
+            said["noise_cov"] = parameters.covs[-1]
+        return said
+
+    def data(self, x, groups):
+        """Return covariates (n, p) and groups (n, F), counted from 0 in each factor, as a block's data."""
+        x = np.ascontiguousarray(x, dtype=np.float64)
+        groups = np.asarray(groups, dtype=int).reshape(len(x), len(self.n_groups))
+        dummies = [np.eye(self.n_groups[f])[groups[:, f]] for f in self.others]
+        mine = None if self.eliminated is None else group_rows(groups[:, self.eliminated])
+        columns = np.ascontiguousarray(np.column_stack([x, *dummies]))
+        return Data(x, groups + self.edges[:-1], columns, mine)
+
+
+def cut(n, size=ROWS_PER_BLOCK):
+    """Return the slices of n rows, at fixed places."""
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -1,0 +1,360 @@
+"""Regression of counts behind a softmax, in which no category comes first::
+
+B_ak   ~ N(mean_ak, scale_a^2)                 coefficients of p columns, on K categories
+U_g    ~ N(0, cov_f)                           groups g of each factor f, nested or crossed
+psi_i  = B' x_i + sum_f U_g(f, i) + e_i
+e_i    ~ N(0, cov)                             overdispersion: none, diagonal or full
+cov    ~ HuangWand
+y_i    ~ Multinomial(N_i, softmax(psi_i))
+
+Seen from category j, with the others held, psi_ij - c_ij is the log odds of one binary split, c the logarithm
+of the sum of e^psi of the others (Holmes and Held 2006; Polson, Scott and Windle 2013). So a sweep goes from
+category to category: omega, then B_j and U_j at once with e_j integrated out, then e_j. With noise all psi
+are then drawn again, without omega. The level that all categories share is not seen by counts, and is drawn
+from its prior.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from polystick import augmentation
+from polystick.association import double_centred
+from polystick.augmentation import Potential
+from polystick.decomposition import Splits
+from polystick.gaussians import regression
+from polystick.gaussians.normal import Normal
+from polystick.kernels import softmax_rows
+from polystick.models import watched
+from polystick.models.multinomial import DISPERSION
+from polystick.models.regression_state import (
+    ROWS_PER_BLOCK,
+    Data,
+    Parameters,
+    RegressionPrior,
+    Rows,
+    Statistics,
+    cut,
+)
+from polystick.scores import log_coefficients
+
+__all__ = ["SoftmaxRegression"]
+
+
+class Shard(NamedTuple):
+    """A block of rows."""
+
+    rows: np.ndarray  # (n,) uint64 ids, which key the random streams
+    counts: np.ndarray  # (n, K)
+    totals: np.ndarray  # (n,)
+    data: Data
+    log_coefficient: float  # sum of log multinomial coefficients
+
+
+class Law(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    parameters: Parameters
+    noise: Normal | None
+
+
+class Column(NamedTuple):
+    """One category of all rows of a block, seen from it."""
+
+    potential: Potential  # (n, 1) on the line, about what the others say of the noise
+    about: np.ndarray  # (n,) the mean of its noise given that of the others
+
+
+class Given(NamedTuple):
+    """The law of one entry given the others of its row: -others @ weights, variance."""
+
+    weights: np.ndarray  # (K,) 0 for the entry itself
+    variance: float
+
+
+@dataclass(frozen=True)
+class SoftmaxRegression:
+    """The model: its prior."""
+
+    prior: RegressionPrior
+
+    parameter_type: ClassVar = Parameters
+    dims: ClassVar = {
+        "coefficients": ("column", "category"),
+        "group_effects": ("group", "category"),
+        "group_cov": ("factor", "category", "category_too"),
+        "noise_cov": ("category", "category_too"),
+        "probabilities": ("row", "category"),
+    }
+    identified: ClassVar = ("coefficients", "group_cov", "noise_cov", "probabilities")
+    rhat_limit: ClassVar = 1.05
+
+    def probabilities(self, psi):
+        return softmax(psi, axis=-1)
+
+    def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
+        """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
+        counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for
+        ids = np.arange(len(counts), dtype=np.uint64)
+        return [
+            Shard(
+                ids[part],
+                counts[part],
+                counts[part].sum(axis=1),
+                self.prior.data(x[part], groups[part]),
+                log_coefficients(counts[part]).sum(),
+            )
+            for part in cut(len(counts), size)
+        ]
+
+    # simulate
+
+    def simulate(self, n_trials, x, groups, rng):
+        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
+        parameters = self.prior.draw(rng)
+        psi = self.prior.line(parameters, self.prior.data(x, groups))
+        cov = self.prior.noise_cov(parameters)
+        if cov is not None:
+            psi = psi + rng.standard_normal(psi.shape) @ np.linalg.cholesky(cov).T
+        return parameters, Rows(psi), self.simulate_counts(Rows(psi), n_trials, rng)
+
+    def simulate_counts(self, rows, n_trials, rng):
+        """Draw counts given the rows' psi."""
+        return rng.multinomial(n_trials, self.probabilities(rows.psi))
+
+    # Gibbs
+
+    def initial_parameters(self, shards, key):
+        return self.prior.start(key.generator("start"))
+
+    def prepare(self, parameters):
+        """Return the parameters, and the law of noise."""
+        cov = self.prior.noise_cov(parameters)
+        return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
+
+    def initial_rows(self, law, shard, key):
+        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
+        if law.noise is None:
+            return Rows(self.prior.line(law.parameters, shard.data))
+        smoothed = shard.counts + 0.5
+        noise = key.normals("start", shard.rows, self.prior.k)
+        return Rows(np.log(smoothed) + DISPERSION * noise / np.sqrt(smoothed))
+
+    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+        """Go from category to category; then laws of groups and of noise, and what no count sees."""
+        rng = key.generator("laws")
+        psi = [part.psi.copy() for part in rows]
+        for j in range(self.prior.k):
+            parameters, psi = self.draw_category(parameters, shards, psi, j, key, rng, ordered_map)
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self.prior.redraw_groups(parameters, factor, rng)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        noise = [each - line for each, line in zip(psi, lines)]
+        if self.prior.overdispersion is not None:
+            outer = sum(e.T @ e for e in noise)
+            parameters = self.prior.redraw(parameters, -1, sum(map(len, psi)), outer, rng)
+        parameters = self.draw_levels(parameters, rng)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
+
+    def draw_category(self, parameters, shards, psi, j, key, rng, ordered_map=map):
+        """Omega | psi; B_j, U_j | omega; e_j; the scales of U_j and of e_j | omega."""
+        cov = self.prior.noise_cov(parameters)
+        noise = None if cov is None else _given_others(cov, j)
+        numbers = range(len(shards))
+
+        def tell(i):
+            column = self._column(parameters, shards[i], psi[i], j, noise, key)
+            variance = None if noise is None else np.array([[noise.variance]])
+            told = regression.tell_of_line(column.potential, variance)
+            data = shards[i].data
+            return column, regression.row_sums(data.columns, data.groups, *told)
+
+        columns, sums = zip(*ordered_map(tell, numbers))
+        parameters = self._draw_line(parameters, sums, j, key)
+
+        def follow(i):
+            line = self._line(parameters, shards[i].data, j)
+            if noise is None:
+                return line
+            kappa, omega = columns[i].potential
+            told = 1.0 / noise.variance + omega[:, 0]
+            normals = key.normals(f"noise {j}", shards[i].rows, 1)[:, 0]
+            own = (kappa[:, 0] - omega[:, 0] * line) / told + normals / np.sqrt(told)
+            return line + columns[i].about + own
+
+        drawn = list(ordered_map(follow, numbers))
+        of_noise = [each - self._line(parameters, s.data, j) for each, s in zip(drawn, shards)]
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self._rescale_groups(parameters, factor, shards, columns, of_noise, j, rng)
+        if noise is not None:
+            parameters, of_noise = self._rescale_noise(
+                parameters, shards, columns, of_noise, j, rng
+            )
+        new = [each.copy() for each in psi]
+        for each, shard, e in zip(new, shards, of_noise):
+            each[:, j] = self._line(parameters, shard.data, j) + e
+        return parameters, new
+
+    def _column(self, parameters, shard, psi, j, noise, key):
+        """Return a category's potential: omega | psi, y, moved by what the others say."""
+        rest = np.delete(psi, j, axis=1)
+        top = rest.max(axis=1)
+        c = top + np.log(np.exp(rest - top[:, None]).sum(axis=1))
+        splits = Splits(shard.counts[:, j, None], shard.totals[:, None])
+        kappa, omega = augmentation.draw_potential(
+            splits, (psi[:, j] - c)[:, None], key.at(f"omega {j}"), shard.rows
+        )
+        about = np.zeros(len(psi))
+        if noise is not None:
+            about = (psi - self.prior.line(parameters, shard.data)) @ noise.weights
+        return Column(Potential(kappa - omega * (about - c)[:, None], omega), about)
+
+    def _line(self, parameters, data, j):
+        line = data.x @ parameters.coefficients[:, j]
+        for factor in range(len(self.prior.n_groups)):
+            line += parameters.effects[data.places[:, factor], j]
+        return line
+
+    def _draw_line(self, parameters, sums, j, key):
+        """Draw B_j and U_j of all groups, given those of the other categories."""
+        prior = self.prior
+        weights, linears = [prior.scale**-2.0], [prior.mean[:, j] * prior.scale**-2.0]
+        noise = [key.normals(f"coefficients {j}", np.arange(len(prior.scale), dtype=np.uint64), 1)]
+        of_groups = key.normals(
+            f"groups {j}", np.arange(len(parameters.effects), dtype=np.uint64), 1
+        )
+        laws = [self._groups_given(parameters, f, j) for f in range(len(prior.n_groups))]
+        for factor in prior.others:
+            weight, linear = laws[factor]
+            weights.append(np.full(len(linear), weight))
+            linears.append(linear)
+            noise.append(of_groups[prior.groups_of(factor)])
+        weight, linear = np.concatenate(weights), np.concatenate(linears)
+        own, mine, of_mine = 1.0, slice(0, 0), np.zeros(0)
+        if prior.eliminated is not None:
+            mine = prior.groups_of(prior.eliminated)
+            own, of_mine = laws[prior.eliminated]
+        law = regression.Prior(
+            weight[:, None, None], linear[:, None], np.array([[own]]), of_mine[:, None]
+        )
+        b, found = regression.draw(law, sums, np.concatenate(noise), of_groups[mine])
+        coefficients, effects = parameters.coefficients.copy(), parameters.effects.copy()
+        at = len(prior.scale)
+        coefficients[:, j] = b[:at, 0]
+        effects[mine, j] = found[:, 0]
+        for factor in prior.others:
+            n = prior.n_groups[factor]
+            effects[prior.groups_of(factor), j] = b[at : at + n, 0]
+            at += n
+        return parameters._replace(coefficients=coefficients, effects=effects)
+
+    def _groups_given(self, parameters, factor, j):
+        """Return precision and linear (n_groups,) of a category's effects given those of the others."""
+        weights, variance = _given_others(parameters.covs[factor], j)
+        mean = parameters.effects[self.prior.groups_of(factor)] @ weights
+        return 1.0 / variance, mean / variance
+
+    def _rescale_groups(self, parameters, factor, shards, columns, of_noise, j, rng):
+        curvature, slope = np.zeros((2, 1))
+        for shard, column, e in zip(shards, columns, of_noise):
+            kappa, omega = (part[:, 0] for part in column.potential)
+            own = parameters.effects[shard.data.places[:, factor], j]
+            rest = self._line(parameters, shard.data, j) - own + e - column.about
+            curvature += omega @ own**2
+            slope += own @ (kappa - omega * rest)
+        parameters, by = self.prior.rescale(
+            parameters, factor, curvature, slope, rng, slice(j, j + 1)
+        )
+        effects = parameters.effects.copy()
+        effects[self.prior.groups_of(factor)] *= by
+        return parameters._replace(effects=effects)
+
+    def _rescale_noise(self, parameters, shards, columns, of_noise, j, rng):
+        curvature, slope = np.zeros((2, 1))
+        for shard, column, e in zip(shards, columns, of_noise):
+            kappa, omega = (part[:, 0] for part in column.potential)
+            rest = self._line(parameters, shard.data, j) - column.about
+            curvature += omega @ e**2
+            slope += e @ (kappa - omega * rest)
+        parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng, slice(j, j + 1))
+        return parameters, [e * by[j] for e in of_noise]
+
+    def draw_levels(self, parameters, rng):
+        """What all categories share of B and of U, which no count sees, from the prior."""
+        prior, k = self.prior, self.prior.k
+        wanted = prior.mean.mean(axis=1) + prior.scale / np.sqrt(k) * rng.standard_normal(
+            len(prior.scale)
+        )
+        b = parameters.coefficients
+        coefficients = b + (wanted - b.mean(axis=1))[:, None]
+        effects = parameters.effects.copy()
+        for factor, n in enumerate(prior.n_groups):
+            mine = prior.groups_of(factor)
+            weight = np.linalg.inv(parameters.covs[factor]).sum(axis=0)
+            level = rng.standard_normal(n) / np.sqrt(weight.sum())
+            effects[mine] += (level - effects[mine] @ weight / weight.sum())[:, None]
+        return parameters._replace(coefficients=coefficients, effects=effects)
+
+    def draw_rows(self, law, shard, rows, key):
+        """Each psi: the level of its row, then category by category | the others of its row, y."""
+        line = self.prior.line(law.parameters, shard.data)
+        if law.noise is None:
+            log_pi = log_softmax(line, axis=1)
+            value = shard.log_coefficient + np.vdot(shard.counts, log_pi)
+            return Rows(line), Statistics(len(line), np.zeros((self.prior.k,) * 2), value)
+        psi = rows.psi.copy()
+        value = softmax_rows.redraw_rows_in_place(
+            key.at("psi"), shard.rows, shard.counts, shard.totals, line, law.noise.precision, psi
+        )
+        e = psi - line
+        return Rows(psi), Statistics(len(psi), e.T @ e, value + shard.log_coefficient)
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """Covariance and scales | e."""
+        if self.prior.overdispersion is None:
+            return parameters
+        given = statistics.n_rows, statistics.outer
+        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    def describe_parameters(self, parameters):
+        """Tell all with the level taken out."""
+        said = self.prior.described(parameters)
+        for name in ("coefficients", "group_effects"):
+            if name in said:
+                said[name] = said[name] - said[name].mean(axis=1, keepdims=True)
+        if "group_cov" in said:
+            said["group_cov"] = np.stack([double_centred(cov) for cov in said["group_cov"]])
+        if "noise_cov" in said:
+            said["noise_cov"] = double_centred(said["noise_cov"])
+        return said
+
+    def describe_rows(self, shard, rows):
+        return {"probabilities": self.probabilities(rows.psi)}
+
+    def watch(self, shards):
+        """Judge a run by the probabilities of some cells, rare ones among them."""
+        cells = watched.choose_cells(_cells(shard) for shard in shards)
+        return watched.CategoryWatch(cells, self.prior.k)
+
+
+def _given_others(cov, j):
+    """Return the law of entry j given the others."""
+    precision = np.linalg.inv(cov)[j]
+    weights = -precision / precision[j]
+    weights[j] = 0.0
+    return Given(weights, 1.0 / precision[j])
+
+
+def _cells(shard):
+    """Return each category of each row as a split from all others."""
+    n, k = shard.counts.shape
+    category = np.tile(np.arange(k), n)
+    return watched.Cells(
+        np.repeat(shard.rows, k), category, shard.counts.ravel(), np.repeat(shard.totals, k)
+    )

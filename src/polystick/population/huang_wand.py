@@ -1,0 +1,82 @@
+"""A covariance of rows about zero whose scales are learned, in two ways that a sweep can alternate."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from polystick.conjugate import InverseWishart
+from polystick.population.gammas import inverse_gamma
+
+__all__ = ["HuangWand", "Spread"]
+
+
+class Spread(NamedTuple):
+    """A covariance, and the scales that it is drawn from."""
+
+    cov: np.ndarray  # (k, k)
+    size: np.ndarray  # (k,) d: positive
+
+
+@dataclass(frozen=True)
+class HuangWand:
+    """Rows e ~ N(0, D Q D), d_j ~ N(0, scale^2), Q ~ InverseWishart(nu I, nu + k - 1) (Huang and Wand 2013).
+
+    Standard deviations are half-t with nu degrees, correlations uniform for nu = 2. Both halves of an
+    interweaving (Yu and Meng 2011) are conjugate: cov and d given e, and d given e / d, where the sign of d
+    is free and goes with those of e / d and of Q.
+
+    Parameters
+    ----------
+    k : int
+    diagonal : bool
+        Entries of e are independent; Q is diagonal, of inverse gammas.
+    scale : float
+        Of the standard deviations.
+    nu : float
+        Degrees of their half-t law.
+    """
+
+    k: int
+    diagonal: bool = False
+    scale: float = 1.0
+    nu: float = 2.0
+
+    def draw(self, rng):
+        size = np.abs(self.scale * rng.standard_normal(self.k))
+        return Spread(self._draw_cov(0, np.zeros((self.k, self.k)), size, rng), size)
+
+    def start(self, rng):
+        sd = 0.5 * self.scale * np.exp(0.5 * rng.standard_normal(self.k))
+        return Spread(np.diag(sd**2), sd)
+
+    def redraw(self, spread, n, outer, rng):
+        """Covariance | d and n rows with this sum of outer products, then d | covariance."""
+        cov = self._draw_cov(n, outer, spread.size, rng)
+        if self.diagonal:
+            shape, told = 0.5 * (self.nu + 1.0), 1.0 / np.diag(cov)
+        else:
+            shape, told = 0.5 * (self.nu + self.k), np.diag(np.linalg.inv(cov))
+        rate = 0.5 * self.scale**-2.0 + 0.5 * self.nu * told
+        return Spread(cov, np.sqrt(rng.gamma(shape, size=self.k) / rate))
+
+    def _draw_cov(self, n, outer, size, rng):
+        if self.diagonal:
+            rate = 0.5 * (self.nu * size**2 + np.diag(outer))
+            return np.diag(inverse_gamma(0.5 * (self.nu + n), rate, rng))
+        prior = InverseWishart(np.diag(self.nu * size**2), self.nu + self.k - 1.0)
+        return prior.posterior(n, outer).draw(rng)
+
+    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
+        """Scales d | e / d and potentials: return the spread, and by what (k,) to multiply e.
+
+        curvature, slope : sums over rows of omega e^2 and of e (kappa - omega (psi - e)), for each of the
+            entries whose scales are drawn
+        """
+        before = spread.size[entries]
+        told = curvature / before**2 + self.scale**-2.0
+        mean = slope / before / told
+        size, by = spread.size.copy(), np.ones(self.k)
+        size[entries] = mean + rng.standard_normal(len(before)) / np.sqrt(told)
+        by[entries] = size[entries] / before
+        return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
