@@ -19,8 +19,8 @@ from polystick.keys import Key
 from polystick.models.topic_words import padded
 
 N_TRIAL = 60  # sweeps of each run before the likeliest is chosen
-N_SWEEPS = 250  # of that one, in all, but no more than
-TOKENS_SWEPT = 100_000_000  # allow
+N_SWEEPS = 600  # of that one, in all, but no more than
+TOKENS_SWEPT = 300_000_000  # allow
 REVIVED = (0.2, 0.4, 0.6)  # when in a run topics that died are given tokens again
 DEAD = 0.05  # of an even share of the tokens
 TWINS = 0.95  # cosine of the words of two topics that are one
