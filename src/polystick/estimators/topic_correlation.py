@@ -77,7 +77,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.
 
-        Each pair of topics has the draws of all chains that have both, so intervals carry how far chains differ.
+        Each pair of topics has the draws of all chains that have both: intervals carry how far chains differ.
 
         This describes the law. It is no test of association, which `topic_association` is: for independent
         topics it is not zero, a little below among large topics and above among small ones. In simulated
