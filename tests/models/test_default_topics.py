@@ -125,13 +125,6 @@ class WideScale(LearnedScale):
         return LearnedScale.redraw_scales(wide, parameters, rng)
 
 
-class Deaf(LearnedScale):
-    """Moves do not hear what the counts say."""
-
-    def move(self, parameters, gains, stretch, shift, rng):
-        return super().move(parameters, 0.0 * gains, stretch, shift, rng)
-
-
 class Forgetful(SeededWords):
     """Draws know nothing of the seeds."""
 
@@ -155,8 +148,8 @@ def with_words(wrong):
 @needs_jit
 @calibration
 @pytest.mark.parametrize(
-    "wrong", [partial(with_law, Deaf), partial(with_law, WideScale), partial(with_words, Forgetful)],
-    ids=["deaf", "wide", "forgetful"],
+    "wrong", [partial(with_law, WideScale), partial(with_words, Forgetful)],
+    ids=["wide", "forgetful"],
 )  # fmt: skip
 def test_sbc_rejects_a_sabotaged_sweep(wrong, rng, quick_start):
     p = sbc(wrong(), 80, rng)
