@@ -113,3 +113,30 @@ def test_documents_without_words_have_no_score_and_change_none():
     assert np.isnan(model.score(0 * counts))
     assert np.isnan(model.perplexity(0 * counts, method="held_out"))
     assert model.score(np.vstack([counts, 0 * counts])) == pytest.approx(model.score(counts))
+
+
+def test_correlations_are_those_of_the_chains_that_have_both_topics(monkeypatch):
+    """Each chain is sure of its own; where they differ, intervals are wide."""
+    model = fitted()
+
+    def known(n_draws, chain):
+        """Return correlations (a + b) / 100 + chain / 2 of true topics a, b, under the chain's labels."""
+        true = ORDERS[chain]
+        one = np.add.outer(true, true) / 100 + 0.5 * chain
+        return np.repeat(one[None], 6, axis=0)
+
+    monkeypatch.setattr(model, "_correlations", known)
+    mean, lower, upper = model.topic_correlation(level=0.9)
+    assert mean.loc[0, 1] == pytest.approx(0.01 + 0.5)  # true topics 1 and 0, of chains 0, 1 and 2
+    assert (lower.loc[0, 2], upper.loc[0, 2]) == pytest.approx((0.03, 1.03))
+    for frame in (mean, lower, upper):
+        assert frame.loc[3, 0] == pytest.approx(
+            0.04 + 0.5
+        )  # topic 3 is of the likeliest chain alone
+
+
+def test_correlations_of_one_chain_are_its_own():
+    counts = np.random.default_rng(0).poisson(1.0, (12, 20))
+    model = CorrelatedTopicModel(4, inference=Gibbs(4, 4, n_chains=1), random_state=0, n_jobs=1)
+    found = model.fit(counts).topic_correlation(n_draws=4)
+    np.testing.assert_allclose(found.mean, model._correlations(4, 0).mean(axis=0))

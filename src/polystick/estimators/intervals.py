@@ -19,7 +19,12 @@ class Interval(NamedTuple):
 
 
 def interval(draws, level, frame):
-    """Return the mean and the interval of draws (draw, ...), each made a table by `frame`."""
+    """Return the mean and the interval of draws (draw, ...), each made a table by `frame`.
+
+    A draw that is NaN says nothing.
+    """
     tail = (1 - level) / 2
-    ends = np.quantile(draws, [tail, 1 - tail], axis=0)
-    return Interval(frame(draws.mean(axis=0)), frame(ends[0]), frame(ends[1]))
+    some = np.isnan(draws).any()
+    quantile, mean = (np.nanquantile, np.nanmean) if some else (np.quantile, np.mean)
+    ends = quantile(draws, [tail, 1 - tail], axis=0)
+    return Interval(frame(mean(draws, axis=0)), frame(ends[0]), frame(ends[1]))

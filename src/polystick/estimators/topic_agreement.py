@@ -5,7 +5,7 @@ import pandas as pd
 
 from polystick.models.topic_agreement import compare
 
-__all__ = ["agreement_of", "agreement_table", "pooled_sizes", "with_chains"]
+__all__ = ["agreement_of", "agreement_table", "pooled_pairs", "pooled_sizes", "with_chains"]
 
 
 def agreement_of(posterior):
@@ -48,6 +48,19 @@ def pooled_sizes(posterior, agreement, level, index):
     columns = {"share": np.nanmean(draws, axis=0), "lower": lower, "upper": upper}
     columns |= {"chains": agreement.n_chains, "between_chains": _spread(shares.mean(axis=1))}
     return pd.DataFrame(columns, index=index).sort_values("share", ascending=False)
+
+
+def pooled_pairs(by_chain, agreement):
+    """Return what draws of all chains say of pairs of topics (S, T, T), under the likeliest chain's labels.
+
+    by_chain : for each chain draws (s, T, T) under its own labels. A chain says nothing, NaN, of pairs of
+        which it lacks a topic.
+    """
+    found = []
+    for draws, order, has in zip(by_chain, agreement.order, agreement.found):
+        renamed = draws[:, order][:, :, order]
+        found.append(np.where(has[:, None] & has, renamed, np.nan))
+    return np.concatenate(found)
 
 
 def _spread(means):

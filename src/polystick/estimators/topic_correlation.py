@@ -8,6 +8,7 @@ from polystick.estimators import association
 from polystick.estimators.intervals import interval
 from polystick.estimators.seed_words import seed_labels, words_with_seeds
 from polystick.estimators.seeds import seed_of
+from polystick.estimators.topic_agreement import pooled_pairs
 from polystick.estimators.topic_association import N_CHAINS, associate
 from polystick.estimators.topic_covariates import About
 from polystick.estimators.topic_face import TopicEstimator
@@ -82,6 +83,8 @@ class CorrelatedTopicEstimator(TopicEstimator):
     def topic_correlation(self, *, level=0.9, n_draws=100):
         """Return correlations, over documents of the fitted law, of the topics' log shares.
 
+        Each pair of topics has the draws of all chains that have both: intervals carry how far chains differ.
+
         This describes the law. It is no test of association, which `topic_association` is: for independent
         topics it is not zero, a little below among large topics and above among small ones. In simulated
         corpora with 16 independent topics the 90 % intervals excluded zero for 23 to 72 % of the pairs of
@@ -92,7 +95,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
         level : float
             Probability of the central interval.
         n_draws : int
-            Posterior draws to use.
+            Posterior draws of each chain to use.
 
         Returns
         -------
@@ -101,10 +104,18 @@ class CorrelatedTopicEstimator(TopicEstimator):
         check_is_fitted(self)
         check_level(level)
         check_integer("n_draws", n_draws, at_least=1)
+        agreement, names = self.agreement_, self._topic_index
+        if agreement is None:
+            found = self._correlations(n_draws, self.posterior_.best_chain)
+        else:
+            chains = range(len(agreement.order))
+            found = pooled_pairs([self._correlations(n_draws, c) for c in chains], agreement)
+        return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))
+
+    def _correlations(self, n_draws, chain):
+        """Return correlations of log shares (s, T, T) under draws of a chain."""
         law = self.model_.shares.told
         with one_blas_thread():
-            drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
+            drawn = self.posterior_.spread(law, n_draws, chain)
             populations = [self.model_.log_population(dict(zip(law, one))) for one in drawn]
-            found = np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
-        names = self._topic_index
-        return interval(found, level, lambda a: pd.DataFrame(a, index=names, columns=names))
+            return np.stack([np.corrcoef(log_pi, rowvar=False) for log_pi in populations])
