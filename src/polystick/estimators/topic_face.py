@@ -210,7 +210,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         """Return name -> posterior mean of what new documents need, in the chain that tables show."""
         posterior, names = self.posterior_, self.model_.fold_names
         law = [name for name in names if name != "topics"]
-        means = {name: posterior[name][posterior.best_chain].mean(axis=0) for name in law}
+        draws = (np.ascontiguousarray(posterior[name][posterior.best_chain]) for name in law)
+        means = {name: each.mean(axis=0) for name, each in zip(law, draws)}  # also of a pickle's
         return {**means, "topics": self.topics_}
 
     def score_samples(self, X, *, method="completion", observed=None, per=None,
