@@ -132,6 +132,8 @@ def test_the_first_level_of_a_factor_is_one_like_the_others():
     np.testing.assert_allclose(np.sort(left, axis=1), np.sort(right, axis=1))
     spread = {len(np.unique(column.round(9))) for column in left.T}
     assert spread == {2}
+    whole = Prevalence.of("0 + form", FRAME, COUNTS).columns(FRAME)
+    np.testing.assert_allclose(np.sort(whole, axis=1), np.sort(left, axis=1))
 
 
 def test_units_and_bases_do_not_matter():
