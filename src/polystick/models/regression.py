@@ -23,8 +23,9 @@ from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal, Shifted
 from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
-from polystick.models import watched
+from polystick.models import regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
@@ -134,6 +135,7 @@ class StickRegression:
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
         """Omega | psi; B, U | omega; a few times noise, its law and its scale; laws and scales of groups."""
+        parameters, rows = self.move_lopsided(parameters, shards, rows, key, ordered_map)
         numbers = range(len(shards))
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
         parameters = self.draw_line(parameters, shards, potentials, key, ordered_map)
@@ -149,6 +151,46 @@ class StickRegression:
             parameters = self.rescale_groups(parameters, factor, shards, potentials, noise, rng)
         lines = (self.prior.line(parameters, shard.data) for shard in shards)
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
+
+    def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
+        """Lopsided splits and the law of noise, a few times; then what their sticks share, given noise."""
+        which = np.flatnonzero(sum(shard.lopsided.any(axis=0) for shard in shards))
+        if not len(which):
+            return parameters, rows
+        if self.prior.overdispersion is not None:
+            for turn in range(REPEATS - 1):
+                again = self.prepare(parameters), f"lopsided {turn}"
+                parts = ordered_map(
+                    lambda i, again=again, rows=rows: self._redraw_rows(
+                        again[0], shards[i], rows[i], key, again[1]
+                    ),
+                    range(len(shards)),
+                )
+                rows, told = zip(*parts)
+                outer, n = sum(each.outer for each in told), sum(each.n_rows for each in told)
+                rng = key.generator(f"law {turn}")
+                parameters = self.prior.redraw(parameters, -1, n, outer, rng)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        has_noise = self.prior.overdispersion is not None
+        noise = [part.psi - line for part, line in zip(rows, lines)]
+        entries = Entries(
+            which,
+            Splits(*(np.concatenate(each)[:, which] for each in zip(*(s.splits for s in shards)))),
+            np.concatenate([part.psi for part in rows])[:, which],
+            np.concatenate([shard.data.x for shard in shards]),
+            np.concatenate([shard.data.places for shard in shards]),
+            np.concatenate(noise)[:, which] if has_noise else None,
+        )
+        parameters, moved = regression_slices.move(
+            self.prior, parameters, entries, key.generator("slices")
+        )
+        new, start = [], 0
+        for shard, e in zip(shards, noise):
+            if has_noise:
+                e[:, which] = moved[start : start + len(e)]
+            start += len(e)
+            new.append(Rows(self.prior.line(parameters, shard.data) + e))
+        return parameters, new
 
     def draw_omega(self, shard, rows, key):
         """Omega | psi, y."""
@@ -237,11 +279,14 @@ class StickRegression:
 
     def draw_rows(self, law, shard, rows, key):
         """Each lopsided split | the others of its row, y."""
+        return self._redraw_rows(law, shard, rows, key, "lopsided")
+
+    def _redraw_rows(self, law, shard, rows, key, site):
         line = self.prior.line(law.parameters, shard.data)
         psi = rows.psi.copy() if law.noise is not None else line
         if law.noise is not None:
             log_concave.redraw_rows_in_place(
-                key.at("lopsided"),
+                key.at(site),
                 shard.rows,
                 *shard.splits,
                 shard.lopsided,

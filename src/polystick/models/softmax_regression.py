@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from polystick import augmentation
 from polystick.association import double_centred
@@ -27,8 +27,9 @@ from polystick.decomposition import Splits
 from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal
 from polystick.kernels import softmax_rows
-from polystick.models import watched
-from polystick.models.multinomial import DISPERSION
+from polystick.models import regression_slices, watched
+from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
@@ -51,6 +52,7 @@ class Shard(NamedTuple):
     totals: np.ndarray  # (n,)
     data: Data
     log_coefficient: float  # sum of log multinomial coefficients
+    lopsided: np.ndarray  # (K,) whether a row has nearly no count of a category, or few others
 
 
 class Law(NamedTuple):
@@ -105,6 +107,7 @@ class SoftmaxRegression:
                 counts[part].sum(axis=1),
                 self.prior.data(x[part], groups[part]),
                 log_coefficients(counts[part]).sum(),
+                _lopsided(counts[part]),
             )
             for part in cut(len(counts), size)
         ]
@@ -161,6 +164,7 @@ class SoftmaxRegression:
 
     def draw_category(self, parameters, shards, psi, j, key, rng, ordered_map=map):
         """Omega | psi; B_j, U_j | omega; e_j; the scales of U_j and of e_j | omega."""
+        parameters, psi = self.move_lopsided(parameters, shards, psi, j, rng)
         cov = self.prior.noise_cov(parameters)
         noise = None if cov is None else _given_others(cov, j)
         numbers = range(len(shards))
@@ -198,11 +202,39 @@ class SoftmaxRegression:
             each[:, j] = self._line(parameters, shard.data, j) + e
         return parameters, new
 
+    def move_lopsided(self, parameters, shards, psi, j, rng):
+        """B_j and scales of a category with lopsided splits from the others | e, y, without omega."""
+        if not any(shard.lopsided[j] for shard in shards):
+            return parameters, psi
+        has_noise = self.prior.overdispersion is not None
+        about = np.concatenate([_log_others(each, j) for each in psi])
+        noise = [
+            each[:, j] - self._line(parameters, shard.data, j) for each, shard in zip(psi, shards)
+        ]
+        entries = Entries(
+            np.array([j]),
+            Splits(
+                np.concatenate([shard.counts[:, j, None] for shard in shards]),
+                np.concatenate([shard.totals[:, None] for shard in shards]),
+            ),
+            (np.concatenate([each[:, j] for each in psi]) - about)[:, None],
+            np.concatenate([shard.data.x for shard in shards]),
+            np.concatenate([shard.data.places for shard in shards]),
+            np.concatenate(noise)[:, None] if has_noise else None,
+        )
+        parameters, moved = regression_slices.move(self.prior, parameters, entries, rng)
+        new, start = [], 0
+        for each, shard, e in zip(psi, shards, noise):
+            own = moved[start : start + len(e), 0] if has_noise else e
+            start += len(e)
+            each = each.copy()
+            each[:, j] = self._line(parameters, shard.data, j) + own
+            new.append(each)
+        return parameters, new
+
     def _column(self, parameters, shard, psi, j, noise, key):
         """Return a category's potential: omega | psi, y, moved by what the others say."""
-        rest = np.delete(psi, j, axis=1)
-        top = rest.max(axis=1)
-        c = top + np.log(np.exp(rest - top[:, None]).sum(axis=1))
+        c = _log_others(psi, j)
         splits = Splits(shard.counts[:, j, None], shard.totals[:, None])
         kappa, omega = augmentation.draw_potential(
             splits, (psi[:, j] - c)[:, None], key.at(f"omega {j}"), shard.rows
@@ -341,6 +373,16 @@ class SoftmaxRegression:
         """Judge a run by the probabilities of some cells, rare ones among them."""
         cells = watched.choose_cells(_cells(shard) for shard in shards)
         return watched.CategoryWatch(cells, self.prior.k)
+
+
+def _lopsided(counts):
+    totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+    return augmentation.lopsided(Splits(counts, totals), LONG_LAG).any(axis=0)
+
+
+def _log_others(psi, j):
+    """Return the logarithm of the sum of e^psi of all categories but one (n,)."""
+    return logsumexp(np.delete(psi, j, axis=1), axis=1)
 
 
 def _given_others(cov, j):
