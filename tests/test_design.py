@@ -24,6 +24,7 @@ FRAME = pd.DataFrame(
 )
 FORMULAS = [
     "cr(year, df=5) + party",
+    "cr(year, df=4) * party",
     "x * party + C(era) + wet",
     "poly(year, 3) + np.log(year):wet",
     "0 + party",
@@ -39,6 +40,17 @@ def test_new_rows_get_the_numbers_of_the_fit(formula):
     again = pickle.loads(pickle.dumps(made))
     np.testing.assert_allclose(again.matrix(some), matrix[[7, 3, 50]], rtol=1e-10, atol=1e-12)
     assert len(made.names) == len(made.terms) == matrix.shape[1]
+
+
+def test_columns_inside_of_transforms_are_needed_too():
+    made, _ = design(FRAME, "cr(year, df=5) + poly(x, 2):C(era)")
+    assert set(made.variables) == {"year", "x", "era"}
+    with pytest.raises(ValueError, match="'year' is missing"):
+        made.matrix(FRAME.drop(columns="year"))
+    with pytest.raises(ValueError, match="missing or infinite value in row 0 of column 'year'"):
+        design(FRAME.assign(year=np.nan), "cr(year, df=5)")
+    named, _ = design(FRAME.rename(columns={"x": "how wet"}), "`how wet` + party")
+    assert set(named.variables) == {"how wet", "party"}
 
 
 def test_columns_are_on_one_scale_whatever_their_units():

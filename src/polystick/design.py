@@ -7,6 +7,7 @@ prior serves covariates on any scale, and a coefficient is about what it takes t
 """
 
 import ast
+import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -103,34 +104,18 @@ def _from_formula(frame, formula):
     if not len(frame):
         raise ValueError("covariates must have at least one row; look at how rows were selected")
     parsed = _parsed(formula)
-    needed = _needed(parsed, frame)
+    needed = _variables(parsed, frame)
     _need_columns(frame, needed, of=f'the formula "{formula}"')
     _refuse_missing(frame, needed)
     raw, spec = _built(formula, lambda: _materialised(parsed, frame))
     if not raw.shape[1]:
         raise ValueError(f'a formula must have a term; got "{formula}"; "1" is a common mean')
-    needed = {*needed, *map(str, spec.required_variables)}
     variables = tuple(name for name in frame.columns if name in needed)
     terms = np.empty(raw.shape[1], dtype=object)
     for term, places in spec.term_indices.items():
         terms[places] = INTERCEPT if str(term) == "1" else str(term)
     levels = _levels(frame, variables, spec)
     return raw, tuple(spec.column_names), tuple(terms), variables, levels, spec
-
-
-def _needed(parsed, frame):
-    """Return the columns that a formula speaks of; formulaic itself does not look into splines."""
-    told = {str(name) for name in parsed.required_variables}
-    inside = {name for term in parsed for factor in term.factors for name in _words(factor.expr)}
-    return sorted(told | inside & set(frame.columns))
-
-
-def _words(expression):
-    try:
-        tree = ast.parse(str(expression), mode="eval")
-    except SyntaxError:  # a column whose name is no word
-        return set()
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _formulaic():
@@ -159,6 +144,16 @@ def _parsed(formula):
             f'a formula must have one part; got "{formula}"; give groups by groups="column", not by "|"'
         )
     return parsed
+
+
+def _variables(parsed, frame):
+    """Return the columns that a formula needs, sorted; formulaic itself leaves out those inside `cr(...)`."""
+    needed = set(map(str, parsed.required_variables))
+    for factor in (factor for term in parsed for factor in term.factors):
+        with contextlib.suppress(SyntaxError):  # names in backticks, which formulaic knows
+            words = {n.id for n in ast.walk(ast.parse(factor.expr)) if isinstance(n, ast.Name)}
+            needed |= words & {name for name in frame.columns if isinstance(name, str)}
+    return sorted(needed)
 
 
 def _materialised(source, frame):
@@ -210,7 +205,7 @@ def _levels(frame, variables, spec):
     for factor, (_, state) in spec.encoder_state.items():
         if "categories" not in state:
             continue
-        inside = [name for name in variables if name in _parsed(f"0 + {factor}").required_variables]
+        inside = _variables(_parsed(f"0 + {factor}"), frame)
         if len(inside) == 1 and set(frame[inside[0]]) <= set(state["categories"]):
             levels.setdefault(inside[0], tuple(state["categories"]))
     return levels
@@ -332,20 +327,21 @@ def _refuse_constant(raw, names, is_intercept):
 
 
 def _refuse_collinear(matrix, terms):
-    """Raise if a term is a combination of the others.
+    """Raise if a term says nothing that those before it do not say.
 
-    Within a term columns may be: a basis of splines, which add up to the intercept, is one.
+    It may say some of that again: a basis of splines adds up to the intercept, and times a factor to the
+    factor. The prior then tells its columns apart.
     """
-    bases: list[np.ndarray] = []
+    known = np.zeros((len(matrix), 0))
     for term in dict.fromkeys(terms):
         own = _basis(matrix[:, [t == term for t in terms]])
-        both = np.column_stack([*bases, own])
-        if np.linalg.svd(both, compute_uv=False)[-1] < LEAST_RANK:
+        rest = own - known @ (known.T @ own)
+        if np.abs(rest).max() < LEAST_RANK:
             raise ValueError(
                 f"covariates must not be collinear; term {term!r} follows from those before it; leave it, or "
                 "one of them, out"
             )
-        bases.append(own)
+        known = _basis(np.column_stack([known, own]))
 
 
 def _basis(columns):

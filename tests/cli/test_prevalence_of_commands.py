@@ -45,6 +45,13 @@ def test_effects_are_shown_for_each_topic(folder):
     assert "topics" in call("show", folder / "run").output
 
 
+def test_pictures_of_effects_are_drawn(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    call("plot", folder / "run", "--out", tmp_path / "pictures")
+    drawn = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert {"effect_year.png", "effect_party.png", "effect_era.png"} <= drawn
+
+
 def test_new_files_are_scored_with_their_columns(folder):
     said = json.loads(call("score", folder / "run", folder / "table.csv", "--json").output)
     model = runs.open_run(folder / "run").estimator

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -21,6 +22,7 @@ from polystick.baselines import LDA
 from polystick.conjugate import NormalInverseWishart
 from polystick.estimators.prevalence import Prevalence
 from polystick.estimators.topic_effects import ExpectedShares
+from polystick.models.folding import content_ids
 from topic_tools import JIT, needs_jit
 
 pytest.importorskip("formulaic")
@@ -132,6 +134,8 @@ def test_the_first_level_of_a_factor_is_one_like_the_others():
     np.testing.assert_allclose(np.sort(left, axis=1), np.sort(right, axis=1))
     spread = {len(np.unique(column.round(9))) for column in left.T}
     assert spread == {2}
+    whole = Prevalence.of("0 + form", FRAME, COUNTS).columns(FRAME)
+    np.testing.assert_allclose(np.sort(whole, axis=1), np.sort(left, axis=1))
 
 
 def test_units_and_bases_do_not_matter():
@@ -182,8 +186,16 @@ def test_documents_alike_in_words_but_not_in_covariates_share_no_stream(model):
     frame = pd.DataFrame({"year": [1950, 1950, 1951], "party": ["D", "D", "D"]})
     _, draws = model.transform(same, covariates=frame, return_draws=True, n_draws=4)
     np.testing.assert_array_equal(draws[:, 0], draws[:, 1])
-    noise = np.abs(draws[:, 0] - draws[:, 2]).max()
-    assert noise > 1e-3  # a year alone would move shares by far less
+    assert (draws[:, 0] != draws[:, 2]).any()
+    x = model.prevalence_.columns(frame)
+    ids = content_ids(csr_array(same), {"covariates": x})
+    assert ids[0] == ids[1] != ids[2]
+    rounded = {"covariates": np.nextafter(x, np.inf), "other": -np.zeros(3)}
+    again = content_ids(csr_array(same), rounded)
+    there = content_ids(csr_array(same), {"covariates": x, "other": np.zeros(3)})
+    np.testing.assert_array_equal(again, there)
+    turned = content_ids(csr_array(same), {"covariates": x[:, ::-1]})
+    assert turned[0] != ids[0]
 
 
 def test_every_method_takes_covariates(model):

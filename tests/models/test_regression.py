@@ -13,7 +13,7 @@ from polystick.gaussians import regression
 from polystick.models.regression import StickRegression
 from polystick.models.regression_state import RegressionPrior, Rows, Statistics
 from polystick.models.softmax_regression import SoftmaxRegression
-from polystick.population import HuangWand, Spread
+from polystick.population import HuangWand
 from statistics_tools import MAX_Z
 
 slow = pytest.mark.slow
@@ -25,6 +25,7 @@ TOTALS = np.array([0, 1, 2, 3, 2, 4, 0, 2, 1, 1, 3, 2])
 X = np.column_stack([np.ones(N), np.linspace(-1, 1, N)])
 ONE = np.array([0, 0, 1, 1, 2, 2, 2, 0, 3, 3, 1, 0])[:, None]
 CROSSED = np.column_stack([ONE[:, 0], [0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 1]])
+EVEN = np.array([[-0.5, 0.3, 0.4], [0.2, 0.0, 0.1]])
 MEAN = np.array([[-0.5, 0.3], [0.2, 0.0]])
 
 
@@ -34,9 +35,8 @@ def stick(groups, overdispersion, kind=StickRegression, mean=MEAN):
     return kind(prior, Decomposition.balanced(3)), groups
 
 
-def softmax(groups, overdispersion, kind=SoftmaxRegression):
+def softmax(groups, overdispersion, kind=SoftmaxRegression, mean=EVEN):
     sizes = tuple(int(each.max()) + 1 for each in groups.T)
-    mean = np.array([[-0.5, 0.3, 0.4], [0.2, 0.0, 0.1]])
     return kind(RegressionPrior(mean, np.array([0.8, 0.6]), sizes, overdispersion, 0.7)), groups
 
 
@@ -115,10 +115,8 @@ class WeakPriorOfScale(HuangWand):
     """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
 
     def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
-        told = curvature / spread.size**2 + 0.2 * self.scale**-2.0
-        size = slope / spread.size / told + rng.standard_normal(self.k) / np.sqrt(told)
-        by = size / spread.size
-        return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
+        weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
+        return weak.rescale(spread, curvature, slope, rng, entries)
 
 
 @dataclass(frozen=True)
@@ -156,12 +154,12 @@ class ForgotLine(StickRegression):
 class NoiseNotIntegrated(StickRegression):
     """B and U are drawn as if there were no noise."""
 
-    def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
-        sums = [
-            regression.row_sums(s.data.columns, s.data.groups, *regression.tell_of_line(p, None))
-            for s, p in zip(shards, potentials)
+    def tell(self, parameters, shards, potentials, ordered_map=map):
+        told = [regression.tell_of_line(p, None) for p in potentials]
+        pairs = zip(shards, told)
+        return told, [
+            regression.row_sums(s.data.columns, s.data.groups, *each) for s, each in pairs
         ]
-        return self._draw_line(parameters, sums, key)
 
 
 class OneForAll(StickRegression):
@@ -227,12 +225,40 @@ def sweep_only(model, groups, everything, i, rng):
     return *one_sweep(model, parameters, rows, shard, i), counts
 
 
+RARE = np.array([[0.5, -2.0, -3.5], [0.2, 0.0, 0.1]])
+
+
+class WrongSlices(StickRegression):
+    """Coefficients and scales are drawn without omega, and noise does not follow its scale."""
+
+    def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
+        before = [r.psi - self.prior.line(parameters, s.data) for s, r in zip(shards, rows)]
+        parameters, _ = super().move_lopsided(parameters, shards, rows, key, ordered_map)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        return parameters, [Rows(line + e) for line, e in zip(lines, before)]
+
+
+LOPSIDED = {
+    "stick": stick(ONE, "full", mean=LOW),
+    "softmax": softmax(ONE, "full", mean=RARE),
+}
+LARGE_LAWS = {name: Law(simulate_large(*each), summarise_noise) for name, each in LOPSIDED.items()}
+
+
 @needs_jit
-@pytest.mark.parametrize("n_starts", [300, pytest.param(4000, marks=slow)])
-def test_sweeps_keep_the_law_where_splits_are_lopsided(n_starts, rng):
-    model, groups = stick(ONE, "full", mean=LOW)
-    law = Law(simulate_large(model, groups), summarise_noise)
-    z = law.drift_z(partial(sweep_only, model, groups), n_starts, 4, rng)
+@pytest.mark.parametrize(
+    ("name", "n_starts"),
+    [("stick", 250), *(pytest.param(name, 4000, marks=slow) for name in LOPSIDED)],
+)
+def test_sweeps_keep_the_law_where_splits_are_lopsided(name, n_starts, rng):
+    model, groups = LOPSIDED[name]
+    z = LARGE_LAWS[name].drift_z(partial(sweep_only, model, groups), n_starts, 4, rng)
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
-    wrong, _ = stick(ONE, "full", OneForAll, mean=LOW)
-    assert np.abs(law.drift_z(partial(sweep_only, wrong, groups), 150, 4, rng)).max() > MAX_Z
+
+
+@needs_jit
+@pytest.mark.parametrize("kind", [OneForAll, pytest.param(WrongSlices, marks=slow)])
+def test_a_wrong_sweep_of_lopsided_splits_is_caught(kind, rng):
+    model, groups = stick(ONE, "full", kind, mean=LOW)
+    z = LARGE_LAWS["stick"].drift_z(partial(sweep_only, model, groups), 200, 4, rng)
+    assert np.abs(z).max() > MAX_Z

@@ -1,5 +1,7 @@
 """The pictures that suit each model: name of the file -> figure."""
 
+import re
+
 import numpy as np
 
 __all__ = ["PICTURES", "graph_of_known"]
@@ -43,6 +45,26 @@ def _topics(run):
     yield "topic_sizes", plots.topic_sizes(model.topic_sizes().rename(index=labels)).figure
     matrix = model.topic_correlation().mean.rename(index=labels, columns=labels)
     yield "correlation", plots.correlation(matrix).figure
+    if model.prevalence is not None:
+        yield from _effects_on_topics(model, labels)
+
+
+def _effects_on_topics(model, labels):
+    """Draw what each covariate does: curves along numbers, else changes between levels."""
+    from polystick import plots
+
+    doubled = labels.duplicated(keep=False)
+    names = labels.where(~doubled, labels + " (" + labels.index.astype(str) + ")").to_dict()
+    frame = model.prevalence_.frame
+    for column in model.prevalence_.design.variables:
+        file = f"effect_{re.sub(r'[^0-9A-Za-z]+', '_', str(column))}"
+        if frame[column].dtype.kind in "iuf" and frame[column].nunique() > 2:
+            table = model.effect_curves(column).rename(index=names, level="topic")
+            yield file, plots.effect_curves(table).figure
+        else:
+            table = model.effects(column)
+            level = "topic" if table.index.nlevels > 1 else None
+            yield file, plots.effects(table.rename(index=names, level=level)).figure
 
 
 def _multinomial(run):

@@ -70,7 +70,10 @@ def _columns(made, raw, centre):
         places = [i for i, each in enumerate(made.terms) if each == term]
         names = [made.names[i] for i in places]
         own = raw[:, places]
-        if _are_levels(own):
+        levels = _levels_in(own)
+        if levels is not None and levels.all():
+            small = np.eye(len(places))
+        elif levels is not None:
             small = np.column_stack([np.eye(len(places)), -np.ones(len(places))])
             names = [*names, f"{term} (the first)"]
         else:
@@ -81,10 +84,12 @@ def _columns(made, raw, centre):
         yield Columns(weights, names, number)
 
 
-def _are_levels(columns):
-    """Tell whether columns say which of some levels a row has; they may be centred."""
-    above = columns - columns.min(axis=0)
-    return bool(np.isin(above.round(9), (0.0, 1.0)).all() and (above.sum(axis=1) < 1.5).all())
+def _levels_in(columns):
+    """Return which rows (n,) have a level of those that columns tell, if they do; they may be centred."""
+    above = (columns - columns.min(axis=0)).round(9)
+    how_many = above.sum(axis=1)
+    are_levels = np.isin(above, (0.0, 1.0)).all() and (how_many < 1.5).all()
+    return how_many > 0.5 if are_levels else None
 
 
 def _orthogonal(columns):

@@ -23,8 +23,9 @@ from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal, Shifted
 from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
-from polystick.models import watched
+from polystick.models import regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
@@ -133,37 +134,83 @@ class StickRegression:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """Omega | psi; B, U | omega; a few times noise, its law and its scale; laws and scales of groups."""
+        """Lopsided splits; omega | psi; B, U and laws of groups | omega; a few times noise and its law."""
+        parameters, rows = self.move_lopsided(parameters, shards, rows, key, ordered_map)
         numbers = range(len(shards))
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
-        parameters = self.draw_line(parameters, shards, potentials, key, ordered_map)
         rng = key.generator("laws")
+        parameters = self.draw_line(parameters, shards, potentials, key, rng, ordered_map)
         noise = [np.zeros_like(part.psi) for part in rows]
         if self.prior.overdispersion is not None:
             for turn in range(REPEATS):
                 parameters, noise = self.draw_noise(
                     parameters, shards, potentials, key, rng, ordered_map, turn
                 )
-        for factor in range(len(self.prior.n_groups)):
-            parameters = self.prior.redraw_groups(parameters, factor, rng)
-            parameters = self.rescale_groups(parameters, factor, shards, potentials, noise, rng)
         lines = (self.prior.line(parameters, shard.data) for shard in shards)
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
+
+    def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
+        """Lopsided splits and the law of noise, a few times; then what their sticks share, given noise."""
+        which = np.flatnonzero(sum(shard.lopsided.any(axis=0) for shard in shards))
+        if not len(which):
+            return parameters, rows
+        if self.prior.overdispersion is not None:
+            for turn in range(REPEATS - 1):
+                again = self.prepare(parameters), f"lopsided {turn}"
+                parts = ordered_map(
+                    lambda i, again=again, rows=rows: self._redraw_rows(
+                        again[0], shards[i], rows[i], key, again[1]
+                    ),
+                    range(len(shards)),
+                )
+                rows, told = zip(*parts)
+                outer, n = sum(each.outer for each in told), sum(each.n_rows for each in told)
+                rng = key.generator(f"law {turn}")
+                parameters = self.prior.redraw(parameters, -1, n, outer, rng)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        has_noise = self.prior.overdispersion is not None
+        noise = [part.psi - line for part, line in zip(rows, lines)]
+        entries = Entries(
+            which,
+            Splits(*(np.concatenate(each)[:, which] for each in zip(*(s.splits for s in shards)))),
+            np.concatenate([part.psi for part in rows])[:, which],
+            np.concatenate([shard.data.x for shard in shards]),
+            np.concatenate([shard.data.places for shard in shards]),
+            np.concatenate(noise)[:, which] if has_noise else None,
+        )
+        parameters, moved = regression_slices.move(
+            self.prior, parameters, entries, key.generator("slices")
+        )
+        new, start = [], 0
+        for shard, e in zip(shards, noise):
+            if has_noise:
+                e[:, which] = moved[start : start + len(e)]
+            start += len(e)
+            new.append(Rows(self.prior.line(parameters, shard.data) + e))
+        return parameters, new
 
     def draw_omega(self, shard, rows, key):
         """Omega | psi, y."""
         return augmentation.draw_potential(shard.splits, rows.psi, key.at("omega"), shard.rows)
 
-    def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
-        """B, U | omega, covs: e is integrated out."""
+    def draw_line(self, parameters, shards, potentials, key, rng, ordered_map=map):
+        """B, U | omega, covs, then laws and scales of groups: e is integrated out of all."""
+        told, sums = self.tell(parameters, shards, potentials, ordered_map)
+        parameters = self._draw_line(parameters, sums, key)
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self.prior.redraw_groups(parameters, factor, rng)
+            parameters = self.rescale_groups(parameters, factor, shards, told, rng)
+        return parameters
+
+    def tell(self, parameters, shards, potentials, ordered_map=map):
+        """Return what each row tells of its line, and the sums over the rows of each block."""
         cov = self.prior.noise_cov(parameters)
 
         def tell(i):
             told = regression.tell_of_line(potentials[i], cov)
-            return regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
+            return told, regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
 
-        sums = list(ordered_map(tell, range(len(shards))))
-        return self._draw_line(parameters, sums, key)
+        return zip(*ordered_map(tell, range(len(shards))))
 
     def _draw_line(self, parameters, sums, key):
         prior, k = self._line_prior(parameters), self.prior.k
@@ -217,19 +264,20 @@ class StickRegression:
 
         parts = list(ordered_map(work, range(len(shards))))
         outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
+        curvature = np.diag(curvature)
         n = sum(len(e) for e, _ in parts)
         parameters = self.prior.redraw(parameters, -1, n, outer, rng)
         parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
         return parameters, [e * by for e, _ in parts]
 
-    def rescale_groups(self, parameters, factor, shards, potentials, noise, rng):
-        """Scales | U in their units, omega; U follows."""
-        curvature, slope = np.zeros((2, self.prior.k))
-        for shard, (kappa, omega), e in zip(shards, potentials, noise):
+    def rescale_groups(self, parameters, factor, shards, told, rng):
+        """Scales | U in their units, omega; U follows, and noise is integrated out."""
+        curvature, slope = np.zeros((self.prior.k,) * 2), np.zeros(self.prior.k)
+        for shard, (weight, linear) in zip(shards, told):
             own = parameters.effects[shard.data.places[:, factor]]
-            rest = self.prior.line(parameters, shard.data) - own + e
-            curvature += (omega * own**2).sum(axis=0)
-            slope += (own * (kappa - omega * rest)).sum(axis=0)
+            rest = self.prior.line(parameters, shard.data) - own
+            curvature += np.einsum("nj,njm,nm->jm", own, weight, own, optimize=True)
+            slope += (own * (linear - np.einsum("njm,nm->nj", weight, rest))).sum(axis=0)
         parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
         effects = parameters.effects.copy()
         effects[self.prior.groups_of(factor)] *= by
@@ -237,11 +285,14 @@ class StickRegression:
 
     def draw_rows(self, law, shard, rows, key):
         """Each lopsided split | the others of its row, y."""
+        return self._redraw_rows(law, shard, rows, key, "lopsided")
+
+    def _redraw_rows(self, law, shard, rows, key, site):
         line = self.prior.line(law.parameters, shard.data)
         psi = rows.psi.copy() if law.noise is not None else line
         if law.noise is not None:
             log_concave.redraw_rows_in_place(
-                key.at("lopsided"),
+                key.at(site),
                 shard.rows,
                 *shard.splits,
                 shard.lopsided,

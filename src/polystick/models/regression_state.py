@@ -148,6 +148,14 @@ class RegressionPrior:
         )
         return self._with(parameters, number, spread), by
 
+    def stretched(self, parameters, number, which, by):
+        """Return parameters where some scales of a law are multiplied."""
+        whole = np.ones(self.k)
+        whole[which] = by
+        cov, size = self._spread(parameters, number)
+        spread = Spread(whole[:, None] * cov * whole, size * whole)
+        return self._with(parameters, number, spread)
+
     def _spread(self, parameters, number):
         return Spread(parameters.covs[number], parameters.sizes[number])
 

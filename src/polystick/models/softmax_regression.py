@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from polystick import augmentation
 from polystick.association import double_centred
@@ -27,8 +27,9 @@ from polystick.decomposition import Splits
 from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal
 from polystick.kernels import softmax_rows
-from polystick.models import watched
-from polystick.models.multinomial import DISPERSION
+from polystick.models import regression_slices, watched
+from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
@@ -51,6 +52,7 @@ class Shard(NamedTuple):
     totals: np.ndarray  # (n,)
     data: Data
     log_coefficient: float  # sum of log multinomial coefficients
+    lopsided: np.ndarray  # (K,) whether a row has nearly no count of a category, or few others
 
 
 class Law(NamedTuple):
@@ -105,6 +107,7 @@ class SoftmaxRegression:
                 counts[part].sum(axis=1),
                 self.prior.data(x[part], groups[part]),
                 log_coefficients(counts[part]).sum(),
+                _lopsided(counts[part]),
             )
             for part in cut(len(counts), size)
         ]
@@ -160,7 +163,8 @@ class SoftmaxRegression:
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
     def draw_category(self, parameters, shards, psi, j, key, rng, ordered_map=map):
-        """Omega | psi; B_j, U_j | omega; e_j; the scales of U_j and of e_j | omega."""
+        """Omega | psi; B_j, U_j and the scale of U_j | omega; e_j and its scale."""
+        parameters, psi = self.move_lopsided(parameters, shards, psi, j, rng)
         cov = self.prior.noise_cov(parameters)
         noise = None if cov is None else _given_others(cov, j)
         numbers = range(len(shards))
@@ -170,10 +174,12 @@ class SoftmaxRegression:
             variance = None if noise is None else np.array([[noise.variance]])
             told = regression.tell_of_line(column.potential, variance)
             data = shards[i].data
-            return column, regression.row_sums(data.columns, data.groups, *told)
+            return column, told, regression.row_sums(data.columns, data.groups, *told)
 
-        columns, sums = zip(*ordered_map(tell, numbers))
+        columns, told, sums = zip(*ordered_map(tell, numbers))
         parameters = self._draw_line(parameters, sums, j, key)
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self._rescale_groups(parameters, factor, shards, told, j, rng)
 
         def follow(i):
             line = self._line(parameters, shards[i].data, j)
@@ -187,8 +193,6 @@ class SoftmaxRegression:
 
         drawn = list(ordered_map(follow, numbers))
         of_noise = [each - self._line(parameters, s.data, j) for each, s in zip(drawn, shards)]
-        for factor in range(len(self.prior.n_groups)):
-            parameters = self._rescale_groups(parameters, factor, shards, columns, of_noise, j, rng)
         if noise is not None:
             parameters, of_noise = self._rescale_noise(
                 parameters, shards, columns, of_noise, j, rng
@@ -198,11 +202,39 @@ class SoftmaxRegression:
             each[:, j] = self._line(parameters, shard.data, j) + e
         return parameters, new
 
+    def move_lopsided(self, parameters, shards, psi, j, rng):
+        """B_j and scales of a category with lopsided splits from the others | e, y, without omega."""
+        if not any(shard.lopsided[j] for shard in shards):
+            return parameters, psi
+        has_noise = self.prior.overdispersion is not None
+        about = np.concatenate([_log_others(each, j) for each in psi])
+        noise = [
+            each[:, j] - self._line(parameters, shard.data, j) for each, shard in zip(psi, shards)
+        ]
+        entries = Entries(
+            np.array([j]),
+            Splits(
+                np.concatenate([shard.counts[:, j, None] for shard in shards]),
+                np.concatenate([shard.totals[:, None] for shard in shards]),
+            ),
+            (np.concatenate([each[:, j] for each in psi]) - about)[:, None],
+            np.concatenate([shard.data.x for shard in shards]),
+            np.concatenate([shard.data.places for shard in shards]),
+            np.concatenate(noise)[:, None] if has_noise else None,
+        )
+        parameters, moved = regression_slices.move(self.prior, parameters, entries, rng)
+        new, start = [], 0
+        for each, shard, e in zip(psi, shards, noise):
+            own = moved[start : start + len(e), 0] if has_noise else e
+            start += len(e)
+            each = each.copy()
+            each[:, j] = self._line(parameters, shard.data, j) + own
+            new.append(each)
+        return parameters, new
+
     def _column(self, parameters, shard, psi, j, noise, key):
         """Return a category's potential: omega | psi, y, moved by what the others say."""
-        rest = np.delete(psi, j, axis=1)
-        top = rest.max(axis=1)
-        c = top + np.log(np.exp(rest - top[:, None]).sum(axis=1))
+        c = _log_others(psi, j)
         splits = Splits(shard.counts[:, j, None], shard.totals[:, None])
         kappa, omega = augmentation.draw_potential(
             splits, (psi[:, j] - c)[:, None], key.at(f"omega {j}"), shard.rows
@@ -257,14 +289,13 @@ class SoftmaxRegression:
         mean = parameters.effects[self.prior.groups_of(factor)] @ weights
         return 1.0 / variance, mean / variance
 
-    def _rescale_groups(self, parameters, factor, shards, columns, of_noise, j, rng):
-        curvature, slope = np.zeros((2, 1))
-        for shard, column, e in zip(shards, columns, of_noise):
-            kappa, omega = (part[:, 0] for part in column.potential)
+    def _rescale_groups(self, parameters, factor, shards, told, j, rng):
+        curvature, slope = np.zeros((1, 1)), np.zeros(1)
+        for shard, (weight, linear) in zip(shards, told):
             own = parameters.effects[shard.data.places[:, factor], j]
-            rest = self._line(parameters, shard.data, j) - own + e - column.about
-            curvature += omega @ own**2
-            slope += own @ (kappa - omega * rest)
+            rest = self._line(parameters, shard.data, j) - own
+            curvature += weight[:, 0, 0] @ own**2
+            slope += own @ (linear[:, 0] - weight[:, 0, 0] * rest)
         parameters, by = self.prior.rescale(
             parameters, factor, curvature, slope, rng, slice(j, j + 1)
         )
@@ -273,7 +304,7 @@ class SoftmaxRegression:
         return parameters._replace(effects=effects)
 
     def _rescale_noise(self, parameters, shards, columns, of_noise, j, rng):
-        curvature, slope = np.zeros((2, 1))
+        curvature, slope = np.zeros((1, 1)), np.zeros(1)
         for shard, column, e in zip(shards, columns, of_noise):
             kappa, omega = (part[:, 0] for part in column.potential)
             rest = self._line(parameters, shard.data, j) - column.about
@@ -341,6 +372,16 @@ class SoftmaxRegression:
         """Judge a run by the probabilities of some cells, rare ones among them."""
         cells = watched.choose_cells(_cells(shard) for shard in shards)
         return watched.CategoryWatch(cells, self.prior.k)
+
+
+def _lopsided(counts):
+    totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+    return augmentation.lopsided(Splits(counts, totals), LONG_LAG).any(axis=0)
+
+
+def _log_others(psi, j):
+    """Return the logarithm of the sum of e^psi of all categories but one (n,)."""
+    return logsumexp(np.delete(psi, j, axis=1), axis=1)
 
 
 def _given_others(cov, j):
