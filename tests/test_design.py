@@ -41,6 +41,17 @@ def test_new_rows_get_the_numbers_of_the_fit(formula):
     assert len(made.names) == len(made.terms) == matrix.shape[1]
 
 
+def test_columns_inside_of_transforms_are_needed_too():
+    made, _ = design(FRAME, "cr(year, df=5) + poly(x, 2):C(era)")
+    assert set(made.variables) == {"year", "x", "era"}
+    with pytest.raises(ValueError, match="'year' is missing"):
+        made.matrix(FRAME.drop(columns="year"))
+    with pytest.raises(ValueError, match="missing or infinite value in row 0 of column 'year'"):
+        design(FRAME.assign(year=np.nan), "cr(year, df=5)")
+    named, _ = design(FRAME.rename(columns={"x": "how wet"}), "`how wet` + party")
+    assert set(named.variables) == {"how wet", "party"}
+
+
 def test_columns_are_on_one_scale_whatever_their_units():
     _, matrix = design(FRAME, "x + wet")
     _, other = design(FRAME.assign(x=FRAME.x * 1e-250), "x + wet")

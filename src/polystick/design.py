@@ -6,6 +6,8 @@ their difference, others by two standard deviations, and where there is an inter
 prior serves covariates on any scale, and a coefficient is about what it takes to get from low to high.
 """
 
+import ast
+import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +104,7 @@ def _from_formula(frame, formula):
     if not len(frame):
         raise ValueError("covariates must have at least one row; look at how rows were selected")
     parsed = _parsed(formula)
-    needed = sorted(map(str, parsed.required_variables))
+    needed = _variables(parsed, frame)
     _need_columns(frame, needed, of=f'the formula "{formula}"')
     _refuse_missing(frame, needed)
     raw, spec = _built(formula, lambda: _materialised(parsed, frame))
@@ -142,6 +144,16 @@ def _parsed(formula):
             f'a formula must have one part; got "{formula}"; give groups by groups="column", not by "|"'
         )
     return parsed
+
+
+def _variables(parsed, frame):
+    """Return the columns that a formula needs, sorted; formulaic itself leaves out those inside `cr(...)`."""
+    needed = set(map(str, parsed.required_variables))
+    for factor in (factor for term in parsed for factor in term.factors):
+        with contextlib.suppress(SyntaxError):  # names in backticks, which formulaic knows
+            words = {n.id for n in ast.walk(ast.parse(factor.expr)) if isinstance(n, ast.Name)}
+            needed |= words & {name for name in frame.columns if isinstance(name, str)}
+    return sorted(needed)
 
 
 def _materialised(source, frame):
@@ -193,7 +205,7 @@ def _levels(frame, variables, spec):
     for factor, (_, state) in spec.encoder_state.items():
         if "categories" not in state:
             continue
-        inside = [name for name in variables if name in _parsed(f"0 + {factor}").required_variables]
+        inside = _variables(_parsed(f"0 + {factor}"), frame)
         if len(inside) == 1 and set(frame[inside[0]]) <= set(state["categories"]):
             levels.setdefault(inside[0], tuple(state["categories"]))
     return levels

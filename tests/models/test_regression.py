@@ -13,7 +13,7 @@ from polystick.gaussians import regression
 from polystick.models.regression import StickRegression
 from polystick.models.regression_state import RegressionPrior, Rows, Statistics
 from polystick.models.softmax_regression import SoftmaxRegression
-from polystick.population import HuangWand, Spread
+from polystick.population import HuangWand
 from statistics_tools import MAX_Z
 
 slow = pytest.mark.slow
@@ -115,10 +115,8 @@ class WeakPriorOfScale(HuangWand):
     """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
 
     def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
-        told = curvature / spread.size**2 + 0.2 * self.scale**-2.0
-        size = slope / spread.size / told + rng.standard_normal(self.k) / np.sqrt(told)
-        by = size / spread.size
-        return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
+        weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
+        return weak.rescale(spread, curvature, slope, rng, entries)
 
 
 @dataclass(frozen=True)
@@ -156,12 +154,12 @@ class ForgotLine(StickRegression):
 class NoiseNotIntegrated(StickRegression):
     """B and U are drawn as if there were no noise."""
 
-    def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
-        sums = [
-            regression.row_sums(s.data.columns, s.data.groups, *regression.tell_of_line(p, None))
-            for s, p in zip(shards, potentials)
+    def tell(self, parameters, shards, potentials, ordered_map=map):
+        told = [regression.tell_of_line(p, None) for p in potentials]
+        pairs = zip(shards, told)
+        return told, [
+            regression.row_sums(s.data.columns, s.data.groups, *each) for s, each in pairs
         ]
-        return self._draw_line(parameters, sums, key)
 
 
 class OneForAll(StickRegression):

@@ -134,21 +134,18 @@ class StickRegression:
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
-        """Omega | psi; B, U | omega; a few times noise, its law and its scale; laws and scales of groups."""
+        """Lopsided splits; omega | psi; B, U and laws of groups | omega; a few times noise and its law."""
         parameters, rows = self.move_lopsided(parameters, shards, rows, key, ordered_map)
         numbers = range(len(shards))
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
-        parameters = self.draw_line(parameters, shards, potentials, key, ordered_map)
         rng = key.generator("laws")
+        parameters = self.draw_line(parameters, shards, potentials, key, rng, ordered_map)
         noise = [np.zeros_like(part.psi) for part in rows]
         if self.prior.overdispersion is not None:
             for turn in range(REPEATS):
                 parameters, noise = self.draw_noise(
                     parameters, shards, potentials, key, rng, ordered_map, turn
                 )
-        for factor in range(len(self.prior.n_groups)):
-            parameters = self.prior.redraw_groups(parameters, factor, rng)
-            parameters = self.rescale_groups(parameters, factor, shards, potentials, noise, rng)
         lines = (self.prior.line(parameters, shard.data) for shard in shards)
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
@@ -196,16 +193,24 @@ class StickRegression:
         """Omega | psi, y."""
         return augmentation.draw_potential(shard.splits, rows.psi, key.at("omega"), shard.rows)
 
-    def draw_line(self, parameters, shards, potentials, key, ordered_map=map):
-        """B, U | omega, covs: e is integrated out."""
+    def draw_line(self, parameters, shards, potentials, key, rng, ordered_map=map):
+        """B, U | omega, covs, then laws and scales of groups: e is integrated out of all."""
+        told, sums = self.tell(parameters, shards, potentials, ordered_map)
+        parameters = self._draw_line(parameters, sums, key)
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self.prior.redraw_groups(parameters, factor, rng)
+            parameters = self.rescale_groups(parameters, factor, shards, told, rng)
+        return parameters
+
+    def tell(self, parameters, shards, potentials, ordered_map=map):
+        """Return what each row tells of its line, and the sums over the rows of each block."""
         cov = self.prior.noise_cov(parameters)
 
         def tell(i):
             told = regression.tell_of_line(potentials[i], cov)
-            return regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
+            return told, regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
 
-        sums = list(ordered_map(tell, range(len(shards))))
-        return self._draw_line(parameters, sums, key)
+        return zip(*ordered_map(tell, range(len(shards))))
 
     def _draw_line(self, parameters, sums, key):
         prior, k = self._line_prior(parameters), self.prior.k
@@ -259,19 +264,20 @@ class StickRegression:
 
         parts = list(ordered_map(work, range(len(shards))))
         outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
+        curvature = np.diag(curvature)
         n = sum(len(e) for e, _ in parts)
         parameters = self.prior.redraw(parameters, -1, n, outer, rng)
         parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
         return parameters, [e * by for e, _ in parts]
 
-    def rescale_groups(self, parameters, factor, shards, potentials, noise, rng):
-        """Scales | U in their units, omega; U follows."""
-        curvature, slope = np.zeros((2, self.prior.k))
-        for shard, (kappa, omega), e in zip(shards, potentials, noise):
+    def rescale_groups(self, parameters, factor, shards, told, rng):
+        """Scales | U in their units, omega; U follows, and noise is integrated out."""
+        curvature, slope = np.zeros((self.prior.k,) * 2), np.zeros(self.prior.k)
+        for shard, (weight, linear) in zip(shards, told):
             own = parameters.effects[shard.data.places[:, factor]]
-            rest = self.prior.line(parameters, shard.data) - own + e
-            curvature += (omega * own**2).sum(axis=0)
-            slope += (own * (kappa - omega * rest)).sum(axis=0)
+            rest = self.prior.line(parameters, shard.data) - own
+            curvature += np.einsum("nj,njm,nm->jm", own, weight, own, optimize=True)
+            slope += (own * (linear - np.einsum("njm,nm->nj", weight, rest))).sum(axis=0)
         parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
         effects = parameters.effects.copy()
         effects[self.prior.groups_of(factor)] *= by

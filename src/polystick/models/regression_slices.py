@@ -1,4 +1,4 @@
-"""Coefficients and scales where splits are lopsided: drawn without omega, which would hold them nearly fast.
+"""Coefficients, groups and scales of lopsided splits, drawn without omega, which would hold them fast.
 
 Noise stays where it is while coefficients move, and noise in units of its scale while that moves: the other
 half of an interweaving with the draws of noise given these. Given noise each entry of psi hangs on its own
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polystick import augmentation
+from polystick.augmentation import log_likelihood
 from polystick.decomposition import Splits
 
 __all__ = ["Entries", "move"]
@@ -31,44 +31,73 @@ class Entries(NamedTuple):
 
 
 def move(prior, parameters, entries, rng):
-    """Return parameters with new coefficients and scales of some entries, and their noise or None."""
-    which, psi, noise = entries.which, entries.psi, entries.noise
-    coefficients, effects = parameters.coefficients.copy(), parameters.effects.copy()
-    for a in rng.permutation(len(coefficients)):
-        now, mean, scale = coefficients[a, which], prior.mean[a, which], prior.scale[a]
-        along = entries.x[:, a, None]
+    """Return parameters with what they say of some entries drawn anew, and their noise (n, m) or None."""
+    parameters, entries = _move_coefficients(prior, parameters, entries, rng)
+    for factor in range(len(prior.n_groups)):
+        for at in range(len(entries.which)):
+            parameters, entries = _move_groups(prior, parameters, entries, factor, at, rng)
+    for number in range(len(prior.laws)):
+        parameters, entries = _move_scales(prior, parameters, entries, number, rng)
+    return parameters, entries.noise
 
-        def height(step, now=now, mean=mean, scale=scale, along=along, psi=psi):
-            told = -0.5 * ((now + step - mean) / scale) ** 2
-            return told + _log_likelihood(entries.splits, psi + along * step)
+
+def _move_coefficients(prior, parameters, entries, rng):
+    which, psi, coefficients = entries.which, entries.psi, parameters.coefficients.copy()
+    for a in rng.permutation(len(coefficients)):
+        along = entries.x[:, a, None]
+        away = coefficients[a, which] - prior.mean[a, which]
+
+        def height(step, a=a, away=away, along=along, psi=psi):
+            told = -0.5 * ((away + step) / prior.scale[a]) ** 2
+            return told + log_likelihood(entries.splits, psi + along * step).sum(axis=0)
 
         step = _slices(height, len(which), WIDTH, rng)
         coefficients[a, which] += step
         psi = psi + along * step
-    parameters = parameters._replace(coefficients=coefficients)
-    for number in range(len(prior.laws)):
-        is_noise = number == len(prior.n_groups)
-        own = noise if is_noise else effects[entries.places[:, number]][:, which]
-        size = parameters.sizes[number][which]
-
-        def height(step, size=size, own=own, psi=psi):
-            by = np.exp(step)
-            told = step - 0.5 * (size * by / prior.spread) ** 2
-            return told + _log_likelihood(entries.splits, psi + own * (by - 1.0))
-
-        by = np.exp(_slices(height, len(which), WIDTH_OF_SCALE, rng))
-        psi = psi + own * (by - 1.0)
-        if is_noise:
-            noise = noise * by
-        else:
-            mine = np.arange(*prior.edges[[number, number + 1]])
-            effects[np.ix_(mine, which)] *= by
-        parameters = prior.stretched(parameters, number, which, by)
-    return parameters._replace(effects=effects), noise
+    return parameters._replace(coefficients=coefficients), entries._replace(psi=psi)
 
 
-def _log_likelihood(splits, psi):
-    return augmentation.log_likelihood(splits, psi).sum(axis=0)
+def _move_groups(prior, parameters, entries, factor, at, rng):
+    """Move one entry of all groups of a factor, each | its other entries, e, y."""
+    j, places = entries.which[at], entries.places[:, factor] - prior.edges[factor]
+    splits = Splits(*(part[:, at] for part in entries.splits))
+    psi, effects = entries.psi[:, at], parameters.effects.copy()
+    mine = effects[prior.groups_of(factor)]  # a view
+    precision = np.linalg.inv(parameters.covs[factor])[j]
+    pull = mine @ precision / precision[j]  # from the mean given the other entries
+
+    def height(step):
+        each = log_likelihood(splits, psi + step[places])
+        told = -0.5 * precision[j] * (pull + step) ** 2
+        return told + np.bincount(places, each, minlength=len(mine))
+
+    step = _slices(height, len(mine), WIDTH, rng)
+    mine[:, j] += step
+    moved = entries.psi.copy()
+    moved[:, at] += step[places]
+    return parameters._replace(effects=effects), entries._replace(psi=moved)
+
+
+def _move_scales(prior, parameters, entries, number, rng):
+    """Move the scales of a law with its rows, groups or noise."""
+    which, psi, effects = entries.which, entries.psi, parameters.effects.copy()
+    is_noise = number == len(prior.n_groups)
+    own = entries.noise if is_noise else effects[entries.places[:, number]][:, which]
+    size = parameters.sizes[number][which]
+
+    def height(step):
+        by = np.exp(step)
+        told = step - 0.5 * (size * by / prior.spread) ** 2
+        return told + log_likelihood(entries.splits, psi + own * (by - 1.0)).sum(axis=0)
+
+    by = np.exp(_slices(height, len(which), WIDTH_OF_SCALE, rng))
+    entries = entries._replace(psi=psi + own * (by - 1.0))
+    parameters = prior.stretched(parameters, number, which, by)
+    if is_noise:
+        return parameters, entries._replace(noise=entries.noise * by)
+    groups = np.arange(*prior.edges[[number, number + 1]])
+    effects[np.ix_(groups, which)] *= by
+    return parameters._replace(effects=effects), entries
 
 
 def _slices(height, m, width, rng):

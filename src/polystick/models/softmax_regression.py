@@ -163,7 +163,7 @@ class SoftmaxRegression:
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
     def draw_category(self, parameters, shards, psi, j, key, rng, ordered_map=map):
-        """Omega | psi; B_j, U_j | omega; e_j; the scales of U_j and of e_j | omega."""
+        """Omega | psi; B_j, U_j and the scale of U_j | omega; e_j and its scale."""
         parameters, psi = self.move_lopsided(parameters, shards, psi, j, rng)
         cov = self.prior.noise_cov(parameters)
         noise = None if cov is None else _given_others(cov, j)
@@ -174,10 +174,12 @@ class SoftmaxRegression:
             variance = None if noise is None else np.array([[noise.variance]])
             told = regression.tell_of_line(column.potential, variance)
             data = shards[i].data
-            return column, regression.row_sums(data.columns, data.groups, *told)
+            return column, told, regression.row_sums(data.columns, data.groups, *told)
 
-        columns, sums = zip(*ordered_map(tell, numbers))
+        columns, told, sums = zip(*ordered_map(tell, numbers))
         parameters = self._draw_line(parameters, sums, j, key)
+        for factor in range(len(self.prior.n_groups)):
+            parameters = self._rescale_groups(parameters, factor, shards, told, j, rng)
 
         def follow(i):
             line = self._line(parameters, shards[i].data, j)
@@ -191,8 +193,6 @@ class SoftmaxRegression:
 
         drawn = list(ordered_map(follow, numbers))
         of_noise = [each - self._line(parameters, s.data, j) for each, s in zip(drawn, shards)]
-        for factor in range(len(self.prior.n_groups)):
-            parameters = self._rescale_groups(parameters, factor, shards, columns, of_noise, j, rng)
         if noise is not None:
             parameters, of_noise = self._rescale_noise(
                 parameters, shards, columns, of_noise, j, rng
@@ -289,14 +289,13 @@ class SoftmaxRegression:
         mean = parameters.effects[self.prior.groups_of(factor)] @ weights
         return 1.0 / variance, mean / variance
 
-    def _rescale_groups(self, parameters, factor, shards, columns, of_noise, j, rng):
-        curvature, slope = np.zeros((2, 1))
-        for shard, column, e in zip(shards, columns, of_noise):
-            kappa, omega = (part[:, 0] for part in column.potential)
+    def _rescale_groups(self, parameters, factor, shards, told, j, rng):
+        curvature, slope = np.zeros((1, 1)), np.zeros(1)
+        for shard, (weight, linear) in zip(shards, told):
             own = parameters.effects[shard.data.places[:, factor], j]
-            rest = self._line(parameters, shard.data, j) - own + e - column.about
-            curvature += omega @ own**2
-            slope += own @ (kappa - omega * rest)
+            rest = self._line(parameters, shard.data, j) - own
+            curvature += weight[:, 0, 0] @ own**2
+            slope += own @ (linear[:, 0] - weight[:, 0, 0] * rest)
         parameters, by = self.prior.rescale(
             parameters, factor, curvature, slope, rng, slice(j, j + 1)
         )
@@ -305,7 +304,7 @@ class SoftmaxRegression:
         return parameters._replace(effects=effects)
 
     def _rescale_noise(self, parameters, shards, columns, of_noise, j, rng):
-        curvature, slope = np.zeros((2, 1))
+        curvature, slope = np.zeros((1, 1)), np.zeros(1)
         for shard, column, e in zip(shards, columns, of_noise):
             kappa, omega = (part[:, 0] for part in column.potential)
             rest = self._line(parameters, shard.data, j) - column.about

@@ -70,13 +70,14 @@ class HuangWand:
     def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
         """Scales d | e / d and potentials: return the spread, and by what (k,) to multiply e.
 
-        curvature, slope : sums over rows of omega e^2 and of e (kappa - omega (psi - e)), for each of the
-            entries whose scales are drawn
+        curvature, slope : (m, m), (m,) of the m entries whose scales are drawn: sums over rows of e weight e'
+            and of e (linear - weight rest), where weight and linear are what is told of rest + e
         """
         before = spread.size[entries]
-        told = curvature / before**2 + self.scale**-2.0
-        mean = slope / before / told
+        told = curvature / np.outer(before, before) + np.eye(len(before)) * self.scale**-2.0
+        root = np.linalg.cholesky(told)
+        half = np.linalg.solve(root, slope / before) + rng.standard_normal(len(before))
         size, by = spread.size.copy(), np.ones(self.k)
-        size[entries] = mean + rng.standard_normal(len(before)) / np.sqrt(told)
+        size[entries] = np.linalg.solve(root.T, half)
         by[entries] = size[entries] / before
         return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
