@@ -24,6 +24,7 @@ FRAME = pd.DataFrame(
 )
 FORMULAS = [
     "cr(year, df=5) + party",
+    "cr(year, df=4) * party",
     "x * party + C(era) + wet",
     "poly(year, 3) + np.log(year):wet",
     "0 + party",

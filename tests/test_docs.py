@@ -12,7 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("index", "guide", "topics", "processes", "sequences")),
+    *(
+        f"docs/{name}.md"
+        for name in ("index", "guide", "topics", "regression", "processes", "sequences")
+    ),
     "docs/own_models.md",
     "docs/polyagamma.md",
 ]

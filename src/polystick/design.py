@@ -327,20 +327,21 @@ def _refuse_constant(raw, names, is_intercept):
 
 
 def _refuse_collinear(matrix, terms):
-    """Raise if a term is a combination of the others.
+    """Raise if a term says nothing that those before it do not say.
 
-    Within a term columns may be: a basis of splines, which add up to the intercept, is one.
+    It may say some of that again: a basis of splines adds up to the intercept, and times a factor to the
+    factor. The prior then tells its columns apart.
     """
-    bases: list[np.ndarray] = []
+    known = np.zeros((len(matrix), 0))
     for term in dict.fromkeys(terms):
         own = _basis(matrix[:, [t == term for t in terms]])
-        both = np.column_stack([*bases, own])
-        if np.linalg.svd(both, compute_uv=False)[-1] < LEAST_RANK:
+        rest = own - known @ (known.T @ own)
+        if np.abs(rest).max() < LEAST_RANK:
             raise ValueError(
                 f"covariates must not be collinear; term {term!r} follows from those before it; leave it, or "
                 "one of them, out"
             )
-        bases.append(own)
+        known = _basis(np.column_stack([known, own]))
 
 
 def _basis(columns):
