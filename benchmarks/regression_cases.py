@@ -95,7 +95,9 @@ def probabilities(psi, link):
 def true_effects(table, column):
     """Return the average change of each probability (K,) over the rows of a table and over noise."""
     change = CHANGES[column]
-    ends = change if isinstance(change, tuple) else (table.frame[column], table.frame[column] + change)
+    ends = (
+        change if isinstance(change, tuple) else (table.frame[column], table.frame[column] + change)
+    )
     low, high = (_average(table, column, value) for value in ends)
     return high - low
 

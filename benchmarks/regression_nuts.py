@@ -43,7 +43,11 @@ def run(estimator, x, places, counts, *, warmup, draws, seed=0, depth=10, about_
     stacked = jax.tree.map(lambda *parts: jnp.stack(parts), *kept)
     told = jax.lax.map(kernel.postprocess_fn((), {}), stacked)
     names = ("coefficients", "group_cov", "noise_cov")
-    return {name: np.asarray(told[name])[None] for name in names if name in told}, seconds, np.mean(n_steps)
+    return (
+        {name: np.asarray(told[name])[None] for name in names if name in told},
+        seconds,
+        np.mean(n_steps),
+    )
 
 
 def regression(model, x, places, counts, about_data):
