@@ -39,6 +39,9 @@ from polystick.scores import log_coefficients
 
 __all__ = ["StickRegression"]
 
+LONG_LAG_OF_ALL = (
+    4.0  # of what rows share, from which slices are worth twice the time; even splits have 2
+)
 REPEATS = 4  # of noise and its law under one omega: a third more time, several times the draws
 
 
@@ -50,6 +53,7 @@ class Shard(NamedTuple):
     data: Data
     log_coefficient: float  # sum of log multinomial coefficients
     lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+    told: np.ndarray  # (2, k) twice what omega tells, and what the counts do: sums over rows
 
 
 class Law(NamedTuple):
@@ -98,7 +102,11 @@ class StickRegression:
     def _shard(self, ids, counts, data):
         splits = self.decomposition.split(counts)
         hard = augmentation.lopsided(splits, LONG_LAG)
-        return Shard(ids, splits, data, log_coefficients(counts).sum(), hard)
+        yes, no = augmentation.smoothed(splits)
+        by_omega = augmentation.lag(splits, np.log(yes / no), 1.0)
+        by_counts = splits.trials * (yes / (yes + no)) * (no / (yes + no))
+        told = np.stack([by_omega.sum(axis=0), by_counts.sum(axis=0)])
+        return Shard(ids, splits, data, log_coefficients(counts).sum(), hard, told)
 
     # simulate
 
@@ -151,7 +159,8 @@ class StickRegression:
 
     def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
         """Lopsided splits and the law of noise, a few times; then what their sticks share, given noise."""
-        which = np.flatnonzero(sum(shard.lopsided.any(axis=0) for shard in shards))
+        by_omega, by_counts = sum(shard.told for shard in shards)
+        which = np.flatnonzero(by_omega > LONG_LAG_OF_ALL * by_counts)
         if not len(which):
             return parameters, rows
         if self.prior.overdispersion is not None:
