@@ -46,8 +46,8 @@ class Settings(NamedTuple):
             "scores": "half of the words of test documents are held out, the rest is learned from with all "
             "documents; averages over the later half of the draws so far",
             "models": "SB-CTM is CorrelatedTopicModel as it comes: a balanced tree of topics instead of the "
-            "paper's sticks, a covariance whose scale is learned, and a start of up to 600 sweeps of collapsed "
-            "LDA; LN-CTM has weak proper priors of mean and covariance and the same start",
+            "paper's sticks, a covariance whose scale is learned, and a start of at most 600 sweeps of "
+            "collapsed LDA; LN-CTM has weak proper priors of mean and covariance and the same start",
             "priors": "topics: Dirichlet of 0.05 (20 Newsgroups 0.1), as the paper's code",
             "time": "CPU seconds of all threads, start included, compiler not",
         }
