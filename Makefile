@@ -51,6 +51,7 @@ bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_transform.py
 	$(BIN)/python benchmarks/topic_scores.py
 	$(BIN)/python benchmarks/topic_scale.py
+	$(BIN)/python benchmarks/structural_topics.py
 
 docs: .venv/.dev
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

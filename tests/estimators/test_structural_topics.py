@@ -110,6 +110,7 @@ def test_effects_are_what_draws_of_documents_average_to(model):
     np.testing.assert_array_equal(told, again)
 
 
+@needs_jit
 def test_tables_of_effects_have_labels_of_topics(model):
     labelled = pickle.loads(pickle.dumps(model)).set_labels({1: "peace"})
     for table in (labelled.effects("party"), labelled.contrasts({"party": ("R", "D")})):
@@ -198,6 +199,7 @@ def test_documents_alike_in_words_but_not_in_covariates_share_no_stream(model):
     assert turned[0] != ids[0]
 
 
+@needs_jit
 def test_every_method_takes_covariates(model):
     counts, frame = COUNTS[:6], FRAME[:6]
     assert np.isfinite(model.score(counts, covariates=frame))
@@ -217,6 +219,7 @@ def test_every_method_takes_covariates(model):
     assert len(model.topic_sizes()) == T
 
 
+@needs_jit
 def test_arviz_and_the_choice_of_topics_take_covariates(model):
     pytest.importorskip("arviz")
     few = {"covariates": FRAME, "n_draws": 4}
@@ -269,6 +272,7 @@ def test_a_run_that_was_cut_goes_on_with_the_same_bits(tmp_path, model):
         np.testing.assert_array_equal(again.posterior_[name], model.posterior_[name])
 
 
+@needs_jit
 def test_texts_and_pickles(model):
     words = np.array([f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(COUNTS.shape[1])])
     texts = pd.Series([" ".join(np.repeat(words, row)) for row in COUNTS], index=range(10, 10 + N))
