@@ -141,7 +141,7 @@ def _parsed(formula):
         )
     if not isinstance(parsed, formulaic.SimpleFormula):
         raise ValueError(
-            f'a formula must have one part; got "{formula}"; give groups by groups="column", not by "|"'
+            f'a formula must have one part; got "{formula}"; leave "|" out: it does not tell groups'
         )
     return parsed
 
@@ -261,7 +261,7 @@ def _refuse_unseen(column, name, known):
         few = ", ".join(map(str, known[:6])) + (", ..." if len(known) > 6 else "")
         raise ValueError(
             f"factor {name!r} must have levels seen in fit ({few}); got {unseen[0]!r}; leave such rows out, "
-            "or make it a group, for groups may be new"
+            "or, in a regression, make it a group: groups may be new"
         )
 
 
