@@ -415,6 +415,7 @@ FACES = {  # name: a face, and what it is fitted to
     "process, static": (baselines.Static(), (PLACES, ROWS)),
     "regression": (MultinomialRegression(**RUN), (PLACES, ROWS)),
     "regression, softmax": (MultinomialRegression(link="softmax", **RUN), (PLACES, ROWS)),
+    "regression, probit": (baselines.MultinomialProbit(**RUN), (PLACES, np.arange(16) % 4)),
     "states": (MultinomialLDS(1, **RUN), (STEPS,)),
     "composition": (DynamicMultinomial(**RUN), (STEPS,)),
     "states, softmax": (baselines.LogisticNormalLDS(1, n_particles=5, **RUN), (STEPS,)),
