@@ -33,6 +33,7 @@ class Shard(NamedTuple):
     """A block of rows."""
 
     rows: np.ndarray  # (n,) uint64 ids, which key the random streams
+    counts: np.ndarray  # (n, K) 0 and 1
     labels: np.ndarray  # (n,)
     data: Data
 
@@ -63,7 +64,7 @@ class ProbitRegression:
     rhat_limit: ClassVar = 1.05
 
     def probabilities(self, psi):
-        """Return how likely each utility about psi (..., K) is the largest: a quadrature over its own noise."""
+        """Return how likely each utility about psi (..., K) is the largest."""
         return np.exp(self.log_probabilities(psi))
 
     def log_probabilities(self, psi):
@@ -72,9 +73,10 @@ class ProbitRegression:
 
     def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
         """Cut single labels, told as counts (n, K), and covariates (n, p) into blocks of rows."""
-        ids, labels = np.arange(len(counts), dtype=np.uint64), np.asarray(counts).argmax(axis=1)
+        counts, ids = np.asarray(counts), np.arange(len(counts), dtype=np.uint64)
+        labels = counts.argmax(axis=1)
         return [
-            Shard(ids[part], labels[part], self.prior.data(x[part], groups[part]))
+            Shard(ids[part], counts[part], labels[part], self.prior.data(x[part], groups[part]))
             for part in cut(len(counts), size)
         ]
 
@@ -156,5 +158,7 @@ def log_win(psi, winner):
     winner = np.broadcast_to(winner, psi.shape[:-1])[..., None]
     ahead = np.take_along_axis(psi, winner, axis=-1) - psi
     told = log_ndtr(NODES[:, None] + ahead[..., None, :])  # (..., node, K)
-    np.put_along_axis(told, np.broadcast_to(winner[..., None, :], (*told.shape[:-1], 1)), 0.0, axis=-1)
+    np.put_along_axis(
+        told, np.broadcast_to(winner[..., None, :], (*told.shape[:-1], 1)), 0.0, axis=-1
+    )
     return logsumexp(told.sum(axis=-1) + LOG_WEIGHTS, axis=-1)

@@ -4,8 +4,21 @@ import numpy as np
 
 from polystick.baselines.probit import ProbitRegression
 from polystick.estimators.regression import MultinomialRegression
-from polystick.estimators.regression_parts import line_of, scales_of
+from polystick.estimators.regression_parts import scales_of
 from polystick.models.regression_state import RegressionPrior
+
+
+def build(face, design, groups, counts):
+    """Return the model of single labels."""
+    totals = counts.sum(axis=1)
+    if (totals != 1).any():
+        row = int((totals != 1).argmax())
+        raise ValueError(
+            f"a probit needs single labels, one for each row; got {totals[row]} counts in row {row}; use "
+            "MultinomialRegression"
+        )
+    scale = scales_of(face.prior_scale, design)
+    return ProbitRegression(RegressionPrior(np.zeros((len(scale), counts.shape[1])), scale))
 
 
 class MultinomialProbit(MultinomialRegression):
@@ -30,6 +43,7 @@ class MultinomialProbit(MultinomialRegression):
         As in `MultinomialRegression`.
     """
 
+    _model_of = staticmethod(build)
     groups = overdispersion = decomposition = None
 
     def __init__(self, formula=None, *, prior_scale=2.5, inference=None, random_state=None,
@@ -41,19 +55,3 @@ class MultinomialProbit(MultinomialRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
-
-    def _build(self, counts):
-        """Return the model of single labels."""
-        if (counts.sum(axis=1) != 1).any():
-            row = int((counts.sum(axis=1) != 1).argmax())
-            raise ValueError(
-                f"a probit needs single labels, one for each row; got {counts.sum(axis=1)[row]} counts in "
-                f"row {row}; use MultinomialRegression"
-            )
-        scale = scales_of(self.prior_scale, self.design_)
-        return ProbitRegression(RegressionPrior(np.zeros((len(scale), counts.shape[1])), scale))
-
-    def _over(self, states, x, places, counts, kind):
-        """Return log p(y_i | parameters) of all states and rows (S, n)."""
-        lines = (line_of(state, x, places) for state in states)
-        return np.stack([(counts * self.model_.log_probabilities(line)).sum(axis=1) for line in lines])
