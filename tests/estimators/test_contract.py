@@ -548,7 +548,8 @@ def labelled(data):
     index = pd.Index([f"row {i}" for i in range(16)], name="place")
     table = pd.DataFrame(ROWS, index=index, columns=NAMES)
     if len(data) == 2:
-        return (pd.DataFrame(data[0], index=index, columns=["year"]), table)
+        counts = pd.DataFrame(data[1], index=index, columns=NAMES)
+        return (pd.DataFrame(data[0], index=index, columns=["year"]), counts)
     return ([table[:9], table[9:]],) if isinstance(data[0], list) else (table,)
 
 
