@@ -285,8 +285,8 @@ def coverage():
         f"with coefficients and groups of their own; {len(CHANGES)} effects on each category. In brackets "
         f"standard errors over replicates. {SHORT.n_draws} draws after {SHORT.n_burn}.",
         table(head, rows),
-        "Linear on sticks is another law than linear behind a softmax, so where the truth is a softmax intervals "
-        'by sticks do not know what their law cannot say. `link="softmax"` is the check.',
+        "Linear on sticks is another law than linear behind a softmax, so where the truth is a softmax "
+        'intervals by sticks do not know what their law cannot say. `link="softmax"` is the check.',
     ]  # fmt: skip
 
 
