@@ -45,6 +45,7 @@ bench: .venv/.particles
 	$(BIN)/python benchmarks/mixing.py
 	$(BIN)/python benchmarks/association.py
 	$(BIN)/python benchmarks/row_scores.py
+	$(BIN)/python benchmarks/regression.py
 
 bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_accuracy.py

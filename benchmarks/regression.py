@@ -3,8 +3,8 @@
     python benchmarks/regression.py [PART ...]        for example: draws loo
 
 Effective draws are rank-normalised bulk ESS for each CPU second. Ours are two chains in one thread, timed
-after the burn-in with all that a run records; NUTS is one chain on the same law, timed without compilation and
-warm-up. Of both the quickest stretches count, for others may use the machine too.
+after the burn-in with all that a run records; NUTS is one chain on the same law, timed without compilation
+and warm-up. Of both the quickest stretches count, for others may use the machine too.
 
 All of RESULTS_REGRESSION.md is written, or those parts of it that are named.
 """
@@ -191,8 +191,8 @@ def lopsided():
                          f"{1e3 * watch.seconds / LOPSIDED.n_draws:.2g}"])  # fmt: skip
     head = ["tree", "quantity", "smallest ESS, percent of draws", "median", "ms a sweep"]
     return [
-        f"{len(counts)} rows with totals from 50 to 20,000 on K = {counts.shape[1]} categories whose shares fall to "
-        f"1e-4 ({100 * (counts == 0).mean():.0f} % of the cells are 0); two covariates, full overdispersion.",
+        f"{len(counts)} rows with totals from 50 to 20,000 on K = {counts.shape[1]} categories whose shares "
+        f"fall to 1e-4 ({100 * (counts == 0).mean():.0f} % of the cells are 0); two covariates, full overdispersion.",
         table(head, rows),
     ]
 
@@ -280,14 +280,13 @@ def coverage():
         "mean error",
     ]
     return [
-        f"{N_REPLICATES} replicates of {COVERED.n} rows of about {COVERED.mean_total} in {COVERED.n_groups} groups, "
-        f"K = {COVERED.n_categories}, three covariates, full overdispersion of {COVERED.sd_noise}, "
-        f"with coefficients and groups of their own; {len(CHANGES)} effects on each category. In brackets standard "
-        f"errors over replicates. {SHORT.n_draws} draws after {SHORT.n_burn}.",
+        f"{N_REPLICATES} replicates of {COVERED.n} rows of about {COVERED.mean_total} in {COVERED.n_groups} "
+        f"groups, K = {COVERED.n_categories}, three covariates, full overdispersion of {COVERED.sd_noise}, "
+        f"with coefficients and groups of their own; {len(CHANGES)} effects on each category. In brackets "
+        f"standard errors over replicates. {SHORT.n_draws} draws after {SHORT.n_burn}.",
         table(head, rows),
-        "Linear on sticks is another law than linear behind a softmax: where the truth is a softmax, intervals "
-        "by sticks are too narrow for what the law cannot say, though the errors stay small. `link=\"softmax\"` "
-        "is the check.",
+        "Linear on sticks is another law than linear behind a softmax, so where the truth is a softmax "
+        'intervals by sticks do not know what their law cannot say. `link="softmax"` is the check.',
     ]  # fmt: skip
 
 

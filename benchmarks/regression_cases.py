@@ -1,7 +1,7 @@
 """Tables of regression.py: counts with covariates and groups, drawn from one law or another.
 
-Lines, groups and noise are normal on K - 1 entries; a tree in the given order or a softmax whose first category
-has a line of zeros makes them probabilities.
+Lines, groups and noise are normal on K - 1 entries; a tree in the given order, or a softmax whose first
+category has a line of zeros, makes them probabilities.
 """
 
 from typing import Any, NamedTuple

@@ -14,7 +14,15 @@ PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("index", "guide", "topics", "regression", "processes", "sequences")
+        for name in (
+            "index",
+            "guide",
+            "topics",
+            "regression",
+            "regression_peers",
+            "processes",
+            "sequences",
+        )
     ),
     "docs/own_models.md",
     "docs/polyagamma.md",

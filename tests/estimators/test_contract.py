@@ -402,6 +402,7 @@ def test_a_failed_fit_leaves_the_fitted_model_as_it_was(face, counts):
 WORDS = np.random.default_rng(8).poisson(0.8, (16, 12))
 ROWS = np.random.default_rng(9).multinomial(20, [0.4, 0.3, 0.2, 0.1], size=16)
 PLACES = np.arange(16.0)[:, None]
+LABELS = np.eye(4, dtype=int)[np.arange(16) % 4]
 STEPS = [ROWS[:9], ROWS[9:]]
 TINY = Gibbs(n_draws=4, n_burn=2, n_chains=2)
 RUN = {"inference": TINY, "random_state": 5, "n_jobs": 1}
@@ -415,6 +416,7 @@ FACES = {  # name: a face, and what it is fitted to
     "process, static": (baselines.Static(), (PLACES, ROWS)),
     "regression": (MultinomialRegression(**RUN), (PLACES, ROWS)),
     "regression, softmax": (MultinomialRegression(link="softmax", **RUN), (PLACES, ROWS)),
+    "regression, probit": (baselines.MultinomialProbit(**RUN), (PLACES, LABELS)),
     "states": (MultinomialLDS(1, **RUN), (STEPS,)),
     "composition": (DynamicMultinomial(**RUN), (STEPS,)),
     "states, softmax": (baselines.LogisticNormalLDS(1, n_particles=5, **RUN), (STEPS,)),
@@ -546,7 +548,8 @@ def labelled(data):
     index = pd.Index([f"row {i}" for i in range(16)], name="place")
     table = pd.DataFrame(ROWS, index=index, columns=NAMES)
     if len(data) == 2:
-        return (pd.DataFrame(data[0], index=index, columns=["year"]), table)
+        counts = pd.DataFrame(data[1], index=index, columns=NAMES)
+        return (pd.DataFrame(data[0], index=index, columns=["year"]), counts)
     return ([table[:9], table[9:]],) if isinstance(data[0], list) else (table,)
 
 

@@ -228,7 +228,13 @@ def sweep_only(model, groups, everything, i, rng):
 RARE = np.array([[0.5, -2.0, -3.5], [0.2, 0.0, 0.1]])
 
 
-class WrongSlices(StickRegression):
+class Slices(StickRegression):
+    """All sticks have slices, needed or not."""
+
+    slices_from = 0.0
+
+
+class WrongSlices(Slices):
     """Coefficients and scales are drawn without omega, and noise does not follow its scale."""
 
     def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
@@ -239,7 +245,7 @@ class WrongSlices(StickRegression):
 
 
 LOPSIDED = {
-    "stick": stick(ONE, "full", mean=LOW),
+    "stick": stick(ONE, "full", Slices, mean=LOW),
     "softmax": softmax(ONE, "full", mean=RARE),
 }
 LARGE_LAWS = {name: Law(simulate_large(*each), summarise_noise) for name, each in LOPSIDED.items()}

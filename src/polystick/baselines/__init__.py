@@ -12,6 +12,7 @@ _HOMES = {
     "LogisticNormalLDS": "sequence_models",
     "LogisticNormalTopicModel": "topic_models",
     "MultinomialHMM": "sequence_models",
+    "MultinomialProbit": "regression_models",
     "RawGP": "process_models",
     "RawLDS": "sequence_models",
     "SmoothedUnigram": "sequence_models",

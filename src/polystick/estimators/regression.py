@@ -93,6 +93,7 @@ class MultinomialRegression(Face):
     """
 
     _schedules = (Gibbs,)
+    _model_of = staticmethod(parts.build)
     _default = Gibbs(min_ess=200, max_draws=4000)
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
@@ -140,7 +141,7 @@ class MultinomialRegression(Face):
         self.design_, x, _ = rows_of_both.read(self._covariates(X), self.formula, y, "y")
         self._frame = as_frame(X).reset_index(drop=True)
         places = self._grouping.places(X)
-        model = parts.build(self, self.design_, self._grouping, counts)
+        model = self._model_of(self, self.design_, self._grouping, counts)
         parts.tell_of_lonely_groups(self._grouping, places, model.prior.overdispersion)
         self._run(
             fit, model, model.shards(counts, x, places), self._coords(model) | named("row", X)

@@ -29,6 +29,7 @@ __all__ = [
     "coords_of",
     "line_of",
     "read_counts",
+    "scales_of",
     "states_of",
     "tell_of_lonely_groups",
 ]
@@ -151,7 +152,7 @@ def _are_fractions(labels):
 def build(face, design, groups, counts):
     """Return the model that the options of a face ask for."""
     check_options(face)
-    prior_scale = _scales(face.prior_scale, design)
+    prior_scale = scales_of(face.prior_scale, design)
     overdispersion = _overdispersion(face, counts, groups)
     n_categories = counts.shape[1]
     if face.link == "softmax":
@@ -199,7 +200,7 @@ def check_options(face):
     check_positive("group_scale", face.group_scale)
 
 
-def _scales(told, design):
+def scales_of(told, design):
     """Return the prior standard deviation of each column's coefficients."""
     given, rest = (told, USUAL_SCALE) if isinstance(told, dict) else ({}, told)
     check_positive("prior_scale", rest)

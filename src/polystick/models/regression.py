@@ -78,6 +78,9 @@ class StickRegression:
     prior: RegressionPrior
     decomposition: Decomposition
 
+    slices_from: ClassVar = (
+        4.0  # lag of what rows share, from which slices are worth it; even splits: 2
+    )
     parameter_type: ClassVar = Parameters
     dims: ClassVar = {
         "coefficients": ("column", "stick"),
@@ -160,7 +163,7 @@ class StickRegression:
     def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
         """Lopsided splits and the law of noise, a few times; then what their sticks share, given noise."""
         by_omega, by_counts = sum(shard.told for shard in shards)
-        which = np.flatnonzero(by_omega > LONG_LAG_OF_ALL * by_counts)
+        which = np.flatnonzero(by_omega > self.slices_from * by_counts)
         if not len(which):
             return parameters, rows
         if self.prior.overdispersion is not None:

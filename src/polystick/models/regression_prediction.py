@@ -1,7 +1,6 @@
 """What regressions say of rows: average probabilities, and evidence of counts, noise integrated out."""
 
 import numpy as np
-from scipy.special import log_softmax
 
 from polystick import augmentation
 from polystick.gaussians.normal import Normal, Shifted
@@ -66,7 +65,7 @@ def _log_likelihood(model, shard, psi):
             successes=shard.splits.successes[:, None], trials=shard.splits.trials[:, None]
         )
         return augmentation.log_likelihood(splits, psi).sum(axis=2)
-    return np.einsum("nk,nsk->ns", shard.counts, log_softmax(psi, axis=2))
+    return np.einsum("nk,nsk->ns", shard.counts, model.log_probabilities(psi))
 
 
 def _about_sticks(law, shard, n_points):

@@ -96,6 +96,9 @@ class SoftmaxRegression:
     def probabilities(self, psi):
         return softmax(psi, axis=-1)
 
+    def log_probabilities(self, psi):
+        return log_softmax(psi, axis=-1)
+
     def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
         """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
         counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for

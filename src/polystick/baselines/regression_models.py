@@ -1,0 +1,57 @@
+"""The face of the probit that regressions are compared with."""
+
+import numpy as np
+
+from polystick.baselines.probit import ProbitRegression
+from polystick.estimators.regression import MultinomialRegression
+from polystick.estimators.regression_parts import scales_of
+from polystick.models.regression_state import RegressionPrior
+
+
+def build(face, design, groups, counts):
+    """Return the model of single labels."""
+    totals = counts.sum(axis=1)
+    if (totals != 1).any():
+        row = int((totals != 1).argmax())
+        raise ValueError(
+            f"a probit needs single labels, one for each row; got {totals[row]} counts in row {row}; use "
+            "MultinomialRegression"
+        )
+    scale = scales_of(face.prior_scale, design)
+    return ProbitRegression(RegressionPrior(np.zeros((len(scale), counts.shape[1])), scale))
+
+
+class MultinomialProbit(MultinomialRegression):
+    """Single labels explained by covariates through normal utilities (Albert and Chib 1993).
+
+    The largest of K utilities is what is seen. They are independent given the covariates, so that categories
+    come in no order. Effects are told as in `MultinomialRegression`, and are those of a softmax but for
+    noise; draws are slower to forget than its own.
+
+    Parameters
+    ----------
+    formula : str or None
+        As in `MultinomialRegression`; there are no groups, and no overdispersion.
+    prior_scale : float or dict
+        As in `MultinomialRegression`, in units of the noise of a utility; others of a dict have 2.5.
+    inference, random_state, n_jobs, progress, checkpoint
+        As in `MultinomialRegression`.
+
+    Attributes
+    ----------
+    posterior_, design_, categories_, classes_, seed_, n_iter_
+        As in `MultinomialRegression`.
+    """
+
+    _model_of = staticmethod(build)
+    groups = overdispersion = decomposition = None
+
+    def __init__(self, formula=None, *, prior_scale=2.5, inference=None, random_state=None,
+                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+        self.formula = formula
+        self.prior_scale = prior_scale
+        self.inference = inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.checkpoint = checkpoint
