@@ -192,7 +192,8 @@ def lopsided():
     head = ["tree", "quantity", "smallest ESS, percent of draws", "median", "ms a sweep"]
     return [
         f"{len(counts)} rows with totals from 50 to 20,000 on K = {counts.shape[1]} categories whose shares "
-        f"fall to 1e-4 ({100 * (counts == 0).mean():.0f} % of the cells are 0); two covariates, full overdispersion.",
+        f"fall to 1e-4 ({100 * (counts == 0).mean():.0f} % of the cells are 0); two covariates, full "
+        "overdispersion.",
         table(head, rows),
     ]
 
