@@ -61,7 +61,7 @@ def coverage(n_tables, truth_is, seed=5):
 
 
 def test_intervals_of_average_effects_hold_the_truth():
-    """Of 40 tables of the model's own law; measured: see docs/regression.md."""
+    """Of 40 tables of the model's own law, counts of about 30 a row; some minutes."""
     shares = coverage(40, "stick")
     error = shares.std(ddof=1) / np.sqrt(len(shares))
     print(f"coverage {shares.mean():.3f} +- {error:.3f}")
