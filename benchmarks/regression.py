@@ -137,7 +137,7 @@ def _nuts(case, model, made):
             )
         found[name] = rates(drawn, seconds), steps
         print("NUTS in", name, *found[name], file=sys.stderr, flush=True)
-    best = max(found, key=lambda name: found[name][0]["coefficients"][1])
+    best = max(found, key=lambda name: min(low for low, *_ in found[name][0].values()))
     told, steps = found[best]
     said = f"NUTS: {case.nuts_draws} draws after {case.nuts_warmup}, {steps:.0f} steps each"
     return told, f"{said}, psi in {best}, the better of two." if len(tries) > 1 else f"{said}."
