@@ -101,7 +101,7 @@ def rng():
 @needs_jit
 @pytest.mark.parametrize(
     ("name", "n_iter"),
-    [*((name, 800) for name in QUICK), *(pytest.param(n, 40_000, marks=slow) for n in MODELS)],
+    [*((name, 800) for name in QUICK), *(pytest.param(n, 15_000, marks=slow) for n in MODELS)],
 )
 def test_geweke(name, n_iter, rng):
     model, groups = MODELS[name]
