@@ -137,16 +137,23 @@ def _nuts(case, model, made):
             )
         found[name] = rates(drawn, seconds), steps
         print("NUTS in", name, *found[name], file=sys.stderr, flush=True)
-    best = max(found, key=lambda name: found[name][0]["coefficients"][1])
+    best = max(found, key=lambda name: min(low for low, *_ in found[name][0].values()))
     told, steps = found[best]
     said = f"NUTS: {case.nuts_draws} draws after {case.nuts_warmup}, {steps:.0f} steps each"
     return told, f"{said}, psi in {best}, the better of two." if len(tries) > 1 else f"{said}."
 
 
+OF_TARGETS = (
+    "The targets were set when NUTS was timed with the compilation of its sampling loop: about 6 CPU seconds "
+    "whatever is drawn, on these tables more than the sampling itself. Here it is left out, as in "
+    "RESULTS_MIXING.md."
+)
+
+
 def effective_draws():
     head = ["quantity", "ours: smallest / median", "R-hat", "NUTS: smallest / median", "R-hat",
             "ours / NUTS: smallest", "median"]  # fmt: skip
-    parts = [" ".join(__doc__.split("\n\n")[2].split("\n"))]
+    parts = [" ".join(__doc__.split("\n\n")[2].split("\n")), OF_TARGETS]
     for case in CASES:
         ours, theirs, said = measure(case)
         rows = []
