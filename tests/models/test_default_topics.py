@@ -105,11 +105,13 @@ def quick_start(monkeypatch):
 
 
 calibration = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+patient = pytest.mark.timeout(3600)
 
 
 @pytest.mark.slow
 @needs_jit
 @calibration
+@patient
 @over_models
 def test_sbc(name, rng, quick_start):
     p = sbc(MODELS[name], 80, rng)
@@ -132,6 +134,7 @@ def with_words(wrong):
 @pytest.mark.slow
 @needs_jit
 @calibration
+@patient
 def test_sbc_rejects_a_sabotaged_sweep(rng, quick_start):
     p = sbc(with_words(Forgetful), 80, rng)
     assert p.min() < 1e-4, p
