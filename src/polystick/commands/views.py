@@ -5,6 +5,7 @@ import pandas as pd
 
 __all__ = [
     "TABLES",
+    "covariate_values",
     "effect_tables",
     "has_associations",
     "known_pairs",
@@ -51,10 +52,12 @@ def write_shares(run, path):
 
 def effect_tables(run, column):
     """Return the average change of each topic's share with a covariate, with a few of its words."""
+    if run.kind == "regression":
+        return _effects_on_categories(run.estimator, column)
     if run.kind != "topics" or run.options.get("prevalence") is None:
         raise ValueError(
-            "--effects needs a run of topics with a --prevalence; this is another: fit topics with "
-            '--prevalence "FORMULA"'
+            "--effects needs a run of topics with a --prevalence, or of regression; this is another: fit "
+            'topics with --prevalence "FORMULA"'
         )
     table = run.estimator.effects(column, level=_LEVEL)
     labels = topic_labels(run.estimator, run.names)
@@ -68,6 +71,27 @@ def effect_tables(run, column):
         title: part.reset_index().assign(words=[labels[topic] for topic in part.index])
         for title, part in parts.items()
     }
+
+
+def _effects_on_categories(model, column):
+    """Return the average change of each category's probability with a covariate: title -> table."""
+    table = model.effects(column, level=_LEVEL)
+    title = f"effect of {column} on probabilities"
+    if table.index.nlevels > 1:
+        parts = table.groupby(level=0, sort=False)
+        return {f"{title}, {change}": part.droplevel(0).reset_index() for change, part in parts}
+    return {f"{title}, {_only_change(model, column)}": table.reset_index()}
+
+
+def _only_change(model, column):
+    """Say what `effects` compares where that is one thing: two values, or a number and one more."""
+    values = covariate_values(model, column)
+    return f"{values[0]} to {values[1]}" if len(values) == 2 else "up by 1"
+
+
+def covariate_values(model, column):
+    """Return the values of a covariate of a regression, or places over its range where there are many."""
+    return list(model.effect_curves(column, n_draws=1).index.unique(0))
 
 
 def strongest_pairs(correlation, n_pairs, labels):
@@ -125,6 +149,26 @@ def _multinomial(run, n_words, n_rows):
             n_rows
         )
     return tables
+
+
+def _regression(run, n_words, n_rows):
+    model = run.estimator
+    effects = {}
+    for column in model.design_.variables:
+        effects |= _effects_on_categories(model, column)
+    found = {title: _largest(table, n_rows) for title, table in effects.items()}
+    spread = model.variance_components(level=_LEVEL)
+    if len(spread):
+        title = "spread of probabilities between groups, and of rows beyond (overdispersion)"
+        parts = [_largest(part, n_rows) for _, part in spread.groupby(level=0, sort=False)]
+        found[title] = pd.concat(parts).reset_index()
+    return found
+
+
+def _largest(table, n_rows):
+    """Return the rows of the largest estimates, in their order."""
+    size = table["estimate"].abs().to_numpy()
+    return table.iloc[np.sort(np.argsort(-size, kind="stable")[:n_rows])]
 
 
 def has_associations(run):
@@ -188,7 +232,13 @@ def _lds(run, n_words, n_rows):
     return {"dynamics": modes, "probabilities": shares.nlargest(n_rows, "average")}
 
 
-TABLES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}
+TABLES = {
+    "topics": _topics,
+    "multinomial": _multinomial,
+    "regression": _regression,
+    "gp": _gp,
+    "lds": _lds,
+}
 
 
 def text_of(table):
