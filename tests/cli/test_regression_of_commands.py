@@ -9,7 +9,7 @@ import pytest
 from test_texts_of_commands import call
 
 from polystick import Gibbs, MultinomialRegression
-from polystick.commands import runs
+from polystick.commands import pictures, runs
 from polystick.commands.formulas import columns_of
 
 pytest.importorskip("formulaic")
@@ -92,12 +92,33 @@ def test_effects_of_one_column_are_shown(folder, fitted):
     assert [title.split(", ")[1] for title in soil["tables"]] == ["a to b", "a to c"]
 
 
+def test_numbers_that_are_a_factor_have_levels(folder, tmp_path):
+    given = ["--formula", "C(year)", "--ignore", "note,state,place,soil", *SHORT]
+    call("fit", "regression", folder / "table.csv", *given, "--out", tmp_path / "run")
+    shown = json.loads(call("show", tmp_path / "run", "--json").stdout)
+    changes = [title.split(", ")[1] for title in shown["tables"] if "effect" in title]
+    assert changes == [f"2000 to {year}" for year in range(2001, 2006)]
+
+
 def test_pictures_are_curves_and_dots(folder, tmp_path):
     pytest.importorskip("matplotlib")
     drawn = json.loads(call("plot", folder / "run", "--out", tmp_path / "out", "--json").stdout)
     names = ["effect_year", "effect_place", "effect_soil", "trace"]
     assert drawn["pictures"] == [str(tmp_path / "out" / f"{name}.png") for name in names]
     assert all((tmp_path / "out" / f"{name}.png").stat().st_size > 1000 for name in names)
+
+
+def test_what_is_drawn_has_names(folder):
+    pytest.importorskip("matplotlib")
+    import matplotlib.pyplot as plt
+
+    figures = dict(pictures.PICTURES["regression"](runs.open_run(folder / "run")))
+    axes = {name: figure.axes[0] for name, figure in figures.items()}
+    assert [len(axes["effect_year"].collections), len(axes["effect_year"].containers)] == [3, 0]
+    (dots,) = axes["effect_place"].containers
+    assert len(dots[0].get_xdata()) == 3
+    assert [c.get_label() for c in axes["effect_soil"].containers] == ["a to b", "a to c"]
+    plt.close("all")
 
 
 def test_files_are_scored_with_groups_known_or_new(folder, fitted):

@@ -73,16 +73,18 @@ def _file_of(column):
 
 def _regression(run):
     """Draw what each covariate does: curves along numbers, else changes between levels."""
+    import pandas as pd
+
     from polystick import plots
-    from polystick.commands.views import covariate_values
+    from polystick.commands.views import category_effects
 
     model = run.estimator
     for column in model.design_.variables:
-        values = covariate_values(model, column)
-        if len(values) > 2 and all(isinstance(value, int | float | np.number) for value in values):
+        changes = category_effects(model, column)
+        if list(changes) == ["up by 1"]:
             figure = plots.effect_curves(model.effect_curves(column)).figure
         else:
-            figure = plots.effects(model.effects(column)).figure
+            figure = plots.effects(pd.concat(changes, names=[str(column)])).figure
         yield _file_of(column), figure
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 
 __all__ = [
     "TABLES",
-    "covariate_values",
+    "category_effects",
     "effect_tables",
     "has_associations",
     "known_pairs",
@@ -73,25 +73,25 @@ def effect_tables(run, column):
     }
 
 
+def category_effects(model, column):
+    """Return the average change of each category's probability with a covariate: what changes -> table.
+
+    Numbers that the formula makes a factor, as by C(year), have levels and no "one more".
+    """
+    first, *others = model.design_.levels.get(column, (None,))
+    if others:
+        ends = {f"{first} to {other}": (first, other) for other in others}
+        return {said: model.effects(column, pair, level=_LEVEL) for said, pair in ends.items()}
+    values = model.effect_curves(column, n_draws=1).index.unique(0)
+    said = f"{values[0]} to {values[1]}" if len(values) == 2 else "up by 1"
+    return {said: model.effects(column, level=_LEVEL)}
+
+
 def _effects_on_categories(model, column):
-    """Return the average change of each category's probability with a covariate: title -> table."""
-    table = model.effects(column, level=_LEVEL)
-    title = f"effect of {column} on probabilities"
-    if table.index.nlevels > 1:
-        parts = table.groupby(level=0, sort=False)
-        return {f"{title}, {change}": part.droplevel(0).reset_index() for change, part in parts}
-    return {f"{title}, {_only_change(model, column)}": table.reset_index()}
-
-
-def _only_change(model, column):
-    """Say what `effects` compares where that is one thing: two values, or a number and one more."""
-    values = covariate_values(model, column)
-    return f"{values[0]} to {values[1]}" if len(values) == 2 else "up by 1"
-
-
-def covariate_values(model, column):
-    """Return the values of a covariate of a regression, or places over its range where there are many."""
-    return list(model.effect_curves(column, n_draws=1).index.unique(0))
+    return {
+        f"effect of {column} on probabilities, {change}": table.reset_index()
+        for change, table in category_effects(model, column).items()
+    }
 
 
 def strongest_pairs(correlation, n_pairs, labels):
