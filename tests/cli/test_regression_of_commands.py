@@ -9,7 +9,7 @@ import pytest
 from test_texts_of_commands import call
 
 from polystick import Gibbs, MultinomialRegression
-from polystick.commands import pictures, runs
+from polystick.commands import pictures, runs, views
 from polystick.commands.formulas import columns_of
 
 pytest.importorskip("formulaic")
@@ -77,6 +77,15 @@ def test_tables_are_of_effects_and_of_variance_components(folder, fitted):
         "effect of place on probabilities, north to south"
     ]
     assert largest["category"] == fitted.effects("place")["estimate"].abs().idxmax()
+
+
+def test_small_effects_have_digits_that_tell():
+    table = pd.DataFrame({"estimate": [0.00012, -0.0034], "p_positive": [0.0, 0.0], "size": [1, 2]})
+    assert views.text_of(table).splitlines() == [
+        "estimate  p_positive  size",
+        " 0.00012       0.000     1",
+        "-0.00340       0.000     2",
+    ]
 
 
 def test_effects_of_one_column_are_shown(folder, fitted):

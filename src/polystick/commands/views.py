@@ -17,6 +17,7 @@ __all__ = [
 ]
 
 _LEVEL = 0.9
+_SMALL = 0.01  # all numbers of a column, such as effects of one year: three digits say too little
 FEWEST = 5  # categories of which `category_association` can tell
 
 
@@ -153,7 +154,7 @@ def _multinomial(run, n_words, n_rows):
 
 def _regression(run, n_words, n_rows):
     model = run.estimator
-    effects = {}
+    effects: dict[str, pd.DataFrame] = {}
     for column in model.design_.variables:
         effects |= _effects_on_categories(model, column)
     found = {title: _largest(table, n_rows) for title, table in effects.items()}
@@ -252,7 +253,8 @@ def text_of(table):
 def _column(name, values):
     """Return the cells of a column, all of one width."""
     if pd.api.types.is_float_dtype(values):
-        form = "{:.3f}" if values.abs().max() <= 1 else "{:.4g}"
+        largest = values.abs().max()
+        form = "{:.5f}" if 0 < largest < _SMALL else "{:.3f}" if largest <= 1 else "{:.4g}"
         cells = [form.format(value) for value in values]
     else:
         cells = [" ".join(value) if isinstance(value, list) else str(value) for value in values]
