@@ -56,6 +56,7 @@ def test_a_run_is_the_fit_of_python(folder, fitted):
     stored = runs.open_run(folder / "run")
     assert stored.names == NAMES
     assert stored.estimator.overdispersion_ == "full"
+    assert list(stored.estimator.design_.variables) == columns_of(FORMULA)
     for name in ("coefficients", "group_effects", "noise_cov"):
         np.testing.assert_array_equal(
             stored.estimator.posterior_.flat(name), fitted.posterior_.flat(name)
