@@ -22,6 +22,11 @@ _OPTIONS = {
     "inference=MeanField()": "--mean-field",
     "inference=MeanField(...)": "--mean-field",
     "n_topics": "--topics",
+    ", or give columns of numbers and no formula": "",
+    'groups="known"': "--groups known",
+    'groups="new"': "--groups new",
+    'groups="none"': "--groups none",
+    'overdispersion=None or "auto"': "--overdispersion none, or leave the option out",
 }
 
 

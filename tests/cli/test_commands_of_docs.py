@@ -33,10 +33,10 @@ def commands(text):
 def test_commands_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "command_line.md").read_text()
-    n_run = 0
+    n_run, session = 0, {}  # blocks of a page are one session of Python
     for kind, what in commands(page):
         if kind == "python":
-            exec(what, {})
+            exec(what, session)
             continue
         result = CliRunner().invoke(main, what)
         assert result.exit_code == 0, (what, result.output)

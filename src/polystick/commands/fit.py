@@ -40,7 +40,7 @@ class CommandWithColumns(click.Command):
 def _with_commas(words):
     """Return what was meant by "--inputs x y", or None where nothing like that was said."""
     for option, first, second in zip(words, words[1:], words[2:]):
-        if option in ("--inputs", "--ignore") and not second.startswith("-"):
+        if option in ("--inputs", "--ignore", "--groups") and not second.startswith("-"):
             return f"{option} {first},{second}"
     return None
 
@@ -75,10 +75,10 @@ RUNNING = (
     click.option("--min-ess", type=click.IntRange(min=0), metavar="N",
                  help="Go on until all that is diagnosed has N effective draws in all chains together and an "
                  "R-hat within its limit; 0: until --draws. [default without --draws: 400; multinomial: 0, "
-                 "with --link softmax 200]"),
+                 "with --link softmax 200; regression: 200]"),
     click.option("--max-draws", type=_COUNT, metavar="N",
-                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500, with --link "
-                 "softmax 4000]"),
+                 help="With --min-ess: stop then in any case. [default: 1000, of topics 500, of "
+                 "regression and with --link softmax 4000]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
@@ -237,6 +237,38 @@ def lds(**options):
     Example: polystick fit lds words.jsonl --states 5 --max-words 200 --out run
     """
     run("lds", **options)
+
+
+def _joined(ctx, param, given):
+    """Return the names of all times that an option came, or None."""
+    return [name for names in given for name in names] or None
+
+
+@fit.command(cls=CommandWithColumns)
+@with_options(
+    click.option("--formula", required=True, metavar="FORMULA",
+                 help='How categories depend on other columns of the table, such as "cr(year) + party" '
+                 '(needs formulaic). "1" is a common level.'),
+    click.option("--groups", type=Columns(), multiple=True, callback=_joined, metavar="COLUMNS",
+                 help="Columns whose values are groups with effects from a common law: crossed, separated by "
+                 "commas or with --groups for each; nested as in state/county."),
+    click.option("--overdispersion", type=click.Choice(["none", "diagonal", "full"]),
+                 help="How rows vary beyond covariates and groups. [default: full; of rows with single "
+                 "counts none]"),
+    click.option("--link", type=click.Choice(["stick", "softmax"]),
+                 help="How shares are made: by binary splits, or with no category first. [default: stick]"),
+)  # fmt: skip
+def regression(**options):
+    """Learn how the shares of categories depend on covariates and groups.
+
+    FILE is a table. Columns that the formula or --groups name are covariates; all others are counts,
+    but for those to --ignore. Then show has --effects.
+
+    \b
+    Example: polystick fit regression votes.csv --formula "cr(year) + income" --groups state --out run
+             polystick fit regression people.csv --formula age --name party --out run
+    """  # noqa: D301
+    run("regression", **options)
 
 
 def run(kind, *, file, out, resume, as_json, **given):

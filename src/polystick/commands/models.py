@@ -9,6 +9,7 @@ import pandas as pd
 
 from polystick.commands.documents import Documents
 from polystick.commands.files import Reading, Table, read, read_frame, table_of, with_columns
+from polystick.commands.formulas import columns_of
 from polystick.commands.packed import ending_of
 from polystick.commands.texts import TABLES, count_words, read_texts
 
@@ -138,6 +139,19 @@ def _make_lds(options, common):
     return MultinomialLDS(options["states"], n_categories=options["n_categories"], **common)
 
 
+def _make_regression(options, common):
+    from polystick import MultinomialRegression
+
+    asked = options["overdispersion"]
+    return MultinomialRegression(
+        options["formula"],
+        groups=options.get("groups"),
+        overdispersion=None if asked == "none" else asked,
+        link=options["link"],
+        **common,
+    )
+
+
 # what they read
 
 
@@ -212,6 +226,26 @@ def _read_inputs(path, reading, options, names):
     counts, inputs = table.counts, table.beside[list(options["inputs"])]
     _refuse_gaps(counts, path)
     return Data((inputs, counts), list(counts.columns), len(counts), _total(counts), notes)
+
+
+def _read_regression(path, reading, options, names):
+    """Return covariates, which are the columns that the formula and the groups name, and counts."""
+    if ending_of(Path(path)) not in TABLES:
+        raise ValueError(
+            f"{path} must be a table (CSV, TSV, parquet), for --formula speaks of columns beside the counts"
+        )
+    nested = (column for each in options.get("groups") or () for column in each.split("/"))
+    wanted = list(dict.fromkeys([*columns_of(options["formula"]), *map(str.strip, nested)]))
+    for option in ("name", "value"):
+        if getattr(reading, option) in wanted:
+            raise ValueError(
+                f"the column {getattr(reading, option)!r} holds what is counted (--{option}), so --formula "
+                "and --groups must not name it"
+            )
+    table, notes = _table(path, reading, names, beside=wanted)
+    counts, covariates = table.counts, table.beside[wanted]
+    _refuse_gaps(counts, path)
+    return Data((covariates, counts), list(counts.columns), len(counts), _total(counts), notes)
 
 
 def _read_sequences(path, reading, options, names):
@@ -300,6 +334,9 @@ _DONE = {"draws": 250, "burn": 300, "chains": 4, "min_ess": 400, "max_draws": 10
 MODELS = {
     "topics": Model(_make_topics, _read_documents, {**_TOPICS, "topics": 20}, "document"),
     "multinomial": Model(_make_multinomial, _read_counts, _ROWS, "row"),
+    "regression": Model(
+        _make_regression, _read_regression, {**_ROWS, **_SOFTMAX, "overdispersion": "auto"}, "row"
+    ),
     "gp": Model(_make_gp, _read_inputs, {**_DONE, "burn": 250}, "row"),
     "lds": Model(_make_lds, _read_sequences, {**_DONE, "states": 5}, "sequence"),
 }

@@ -64,6 +64,8 @@ def refuse_idle(path, given, options):
     if options.get("prevalence") and (options["mean_field"] or options.get("svi")):
         way = "--mean-field" if options["mean_field"] else "--svi"
         raise ValueError(f"--prevalence must be sampled; leave {way} out")
+    if options["mean_field"] and options.get("formula"):
+        raise ValueError("a regression must be sampled; leave --mean-field out")
     if options["mean_field"] and options.get("link") == "softmax":
         raise ValueError("--link softmax must be sampled; leave --mean-field out")
     if options["mean_field"] and options.get("covariance") == "factor":

@@ -57,7 +57,7 @@ def _effects_on_topics(model, labels):
     names = labels.where(~doubled, labels + " (" + labels.index.astype(str) + ")").to_dict()
     frame = model.prevalence_.frame
     for column in model.prevalence_.design.variables:
-        file = f"effect_{re.sub(r'[^0-9A-Za-z]+', '_', str(column))}"
+        file = _file_of(column)
         if frame[column].dtype.kind in "iuf" and frame[column].nunique() > 2:
             table = model.effect_curves(column).rename(index=names, level="topic")
             yield file, plots.effect_curves(table).figure
@@ -65,6 +65,27 @@ def _effects_on_topics(model, labels):
             table = model.effects(column)
             level = "topic" if table.index.nlevels > 1 else None
             yield file, plots.effects(table.rename(index=names, level=level)).figure
+
+
+def _file_of(column):
+    return f"effect_{re.sub(r'[^0-9A-Za-z]+', '_', str(column))}"
+
+
+def _regression(run):
+    """Draw what each covariate does: curves along numbers, else changes between levels."""
+    import pandas as pd
+
+    from polystick import plots
+    from polystick.commands.views import category_effects
+
+    model = run.estimator
+    for column in model.design_.variables:
+        changes = category_effects(model, column)
+        if list(changes) == ["up by 1"]:
+            figure = plots.effect_curves(model.effect_curves(column)).figure
+        else:
+            figure = plots.effects(pd.concat(changes, names=[str(column)])).figure
+        yield _file_of(column), figure
 
 
 def _multinomial(run):
@@ -157,4 +178,10 @@ def trace_of(run):
         yield "trace", plots.trace(run.estimator.posterior_).figure
 
 
-PICTURES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}
+PICTURES = {
+    "topics": _topics,
+    "multinomial": _multinomial,
+    "regression": _regression,
+    "gp": _gp,
+    "lds": _lds,
+}

@@ -20,6 +20,7 @@ def plot(run, out, ending, as_json):
     topics       a graph of the topics, their sizes, their correlations
     multinomial  shares, and correlations of their logarithms; with --link softmax
                  which categories go together
+    regression   what each covariate does: curves along numbers, else changes
     gp           probabilities along one input, or maps over two
     lds          probabilities along the first sequence
     and the trace of the log likelihood, where the model was sampled

@@ -7,6 +7,7 @@ import click
 from polystick.commands.fit import READING, TEXTS, CommandWithColumns
 
 _METHODS = click.Choice(["completion", "held-out"])
+_GROUPS = click.Choice(["known", "new", "none"])
 
 
 def _reading(function):
@@ -20,10 +21,12 @@ def _reading(function):
 @click.argument("file", type=click.Path())
 @click.option("--method", type=_METHODS, help="For topics: show the model half of each document's words "
               "and score the others, or score whole documents. [default: completion]")  # fmt: skip
+@click.option("--groups", type=_GROUPS, help="For regressions with groups: rows are in groups of the fit, in "
+              "new ones of their kind, or in typical ones. [default: known]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(min=1), help="[default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @_reading
-def score(run, file, method, threads, as_json, **given):
+def score(run, file, method, groups, threads, as_json, **given):
     """Print the log likelihood per count (in nats) of the counts in FILE, and the perplexity.
 
     FILE is read like that of the fit, and must have its categories. The multinomial coefficient is left
@@ -37,6 +40,10 @@ def score(run, file, method, threads, as_json, **given):
     kind, options, names, estimator, _ = runs.open_run(run, threads)
     if method is not None and kind != "topics":
         raise ValueError(f"--method is for topics; {run} holds a run of {kind}")
+    if groups is not None and not (kind == "regression" and options.get("groups")):
+        raise ValueError(f"--groups is for regressions with groups; {run} holds another run")
+    if given["text"] is not None and kind != "topics":
+        raise ValueError(f"--text is for topics; {run} holds a run of {kind}")
     chosen = {name: value for name, value in given.items() if value is not None}
     reading = {**options, **chosen}
     refuse_idle(file, given, reading)
@@ -46,6 +53,8 @@ def score(run, file, method, threads, as_json, **given):
     if kind == "topics":
         method = method or "completion"
     extras = {} if method is None else {"method": method.replace("-", "_")}
+    if groups is not None:
+        extras["groups"] = groups
     _report(
         float(estimator.score(*data.arguments, **data.about, **extras)), kind, data, method, as_json
     )

@@ -17,15 +17,16 @@ import click
 @click.option("--csv", type=click.Path(dir_okay=False), metavar="FILE",
               help="Also write the shares of topics in each document to a file.")  # fmt: skip
 @click.option("--effects", metavar="COLUMN",
-              help="Of topics with a --prevalence: how each one's share changes with this column, on "
-              "average, in place of the other tables.")  # fmt: skip
+              help="Of topics with a --prevalence, or of a regression: how each one's share changes with "
+              "this column, on average, in place of the other tables.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
 def show(run, words, by, rows, csv, effects, as_json):
     """Print tables: topics and which of them go together, or the summary of another model.
 
     Intervals hold 90 % of the posterior. Less than 5 topics have correlations of log shares instead, which
     are not zero for independent topics: docs/topics.md says how to read both. Of rows of counts, fitted with
-    --link softmax, there are the categories that are known to go together.
+    --link softmax, there are the categories that are known to go together; of a regression, by how much the
+    probabilities change with each covariate, on average, and what varies between groups and rows beyond.
 
     \b
     Example: polystick show run --words 6 --by frex --csv shares.csv

@@ -5,6 +5,7 @@ import pandas as pd
 
 __all__ = [
     "TABLES",
+    "category_effects",
     "effect_tables",
     "has_associations",
     "known_pairs",
@@ -16,6 +17,7 @@ __all__ = [
 ]
 
 _LEVEL = 0.9
+_SMALL = 0.01  # all numbers of a column, such as effects of one year: three digits say too little
 FEWEST = 5  # categories of which `category_association` can tell
 
 
@@ -51,10 +53,12 @@ def write_shares(run, path):
 
 def effect_tables(run, column):
     """Return the average change of each topic's share with a covariate, with a few of its words."""
+    if run.kind == "regression":
+        return _effects_on_categories(run.estimator, column)
     if run.kind != "topics" or run.options.get("prevalence") is None:
         raise ValueError(
-            "--effects needs a run of topics with a --prevalence; this is another: fit topics with "
-            '--prevalence "FORMULA"'
+            "--effects needs a run of topics with a --prevalence, or of regression; this is another: fit "
+            'topics with --prevalence "FORMULA"'
         )
     table = run.estimator.effects(column, level=_LEVEL)
     labels = topic_labels(run.estimator, run.names)
@@ -67,6 +71,27 @@ def effect_tables(run, column):
     return {
         title: part.reset_index().assign(words=[labels[topic] for topic in part.index])
         for title, part in parts.items()
+    }
+
+
+def category_effects(model, column):
+    """Return the average change of each category's probability with a covariate: what changes -> table.
+
+    Numbers that the formula makes a factor, as by C(year), have levels and no "one more".
+    """
+    first, *others = model.design_.levels.get(column, (None,))
+    if others:
+        ends = {f"{first} to {other}": (first, other) for other in others}
+        return {said: model.effects(column, pair, level=_LEVEL) for said, pair in ends.items()}
+    values = model.effect_curves(column, n_draws=1).index.unique(0)
+    said = f"{values[0]} to {values[1]}" if len(values) == 2 else "up by 1"
+    return {said: model.effects(column, level=_LEVEL)}
+
+
+def _effects_on_categories(model, column):
+    return {
+        f"effect of {column} on probabilities, {change}": table.reset_index()
+        for change, table in category_effects(model, column).items()
     }
 
 
@@ -125,6 +150,26 @@ def _multinomial(run, n_words, n_rows):
             n_rows
         )
     return tables
+
+
+def _regression(run, n_words, n_rows):
+    model = run.estimator
+    effects: dict[str, pd.DataFrame] = {}
+    for column in model.design_.variables:
+        effects |= _effects_on_categories(model, column)
+    found = {title: _largest(table, n_rows) for title, table in effects.items()}
+    spread = model.variance_components(level=_LEVEL)
+    if len(spread):
+        title = "spread of probabilities between groups, and of rows beyond (overdispersion)"
+        parts = [_largest(part, n_rows) for _, part in spread.groupby(level=0, sort=False)]
+        found[title] = pd.concat(parts).reset_index()
+    return found
+
+
+def _largest(table, n_rows):
+    """Return the rows of the largest estimates, in their order."""
+    size = table["estimate"].abs().to_numpy()
+    return table.iloc[np.sort(np.argsort(-size, kind="stable")[:n_rows])]
 
 
 def has_associations(run):
@@ -188,7 +233,13 @@ def _lds(run, n_words, n_rows):
     return {"dynamics": modes, "probabilities": shares.nlargest(n_rows, "average")}
 
 
-TABLES = {"topics": _topics, "multinomial": _multinomial, "gp": _gp, "lds": _lds}
+TABLES = {
+    "topics": _topics,
+    "multinomial": _multinomial,
+    "regression": _regression,
+    "gp": _gp,
+    "lds": _lds,
+}
 
 
 def text_of(table):
@@ -202,7 +253,8 @@ def text_of(table):
 def _column(name, values):
     """Return the cells of a column, all of one width."""
     if pd.api.types.is_float_dtype(values):
-        form = "{:.3f}" if values.abs().max() <= 1 else "{:.4g}"
+        largest = values.abs().max()
+        form = "{:.5f}" if 0 < largest < _SMALL else "{:.3f}" if largest <= 1 else "{:.4g}"
         cells = [form.format(value) for value in values]
     else:
         cells = [" ".join(value) if isinstance(value, list) else str(value) for value in values]
