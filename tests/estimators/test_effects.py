@@ -65,6 +65,18 @@ def test_factors_are_compared_with_their_first_level():
     np.testing.assert_allclose(MADE.effects("party", change=("D", "R")).estimate["yes"], wanted)
 
 
+def test_numbers_that_are_a_factor_have_levels_and_no_one_more():
+    frame = FRAME.assign(wet=FRAME.wet + 3 * (FRAME.era == "new"))  # 0, 1, 3, 4
+    made = Effects(shares, frame, MADE.names, MADE.variables, {"wet": (0, 1, 3, 4)})
+    table = made.effects("wet")
+    assert list(dict.fromkeys(table.index.get_level_values(0))) == ["0 to 1", "0 to 3", "0 to 4"]
+    wanted = LEVEL * 0.3 * np.mean(FRAME.party == "R")
+    np.testing.assert_allclose(table.loc[("0 to 3", "yes"), "estimate"], wanted)
+    assert made.curves("wet").index.unique(0).tolist() == [0, 1, 3, 4]
+    with pytest.raises(TypeError, match="pair of levels"):
+        made.effects("wet", change=1)
+
+
 def test_two_values_are_compared_with_each_other():
     wanted = LEVEL * 0.1 * np.mean(FRAME.party == "R")
     np.testing.assert_allclose(MADE.effects("wet").estimate["yes"], wanted)

@@ -162,6 +162,13 @@ def test_nested_groups_and_matrices():
         model.group_effects()
 
 
+def test_numbers_that_the_formula_makes_a_factor_have_effects():
+    frame = FRAME.assign(year=2000 + np.arange(len(FRAME)) % 3)
+    model = fit(TINY, frame, formula="C(year)")
+    changes = model.summary(n_draws=3).index.unique("change")
+    assert list(changes) == ["2000 to 2001", "2000 to 2002"]
+
+
 def test_prior_draws_know_nothing_of_the_counts():
     model = fit(TINY, prior_scale={"wet": 0.01}, overdispersion="diagonal")
     draws = model.sample_prior(FRAME.head(4), 300)

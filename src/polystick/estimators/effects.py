@@ -7,7 +7,7 @@ and once at another, and the differences are averaged over the rows, draw by dra
 
 import itertools
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +32,14 @@ class Effects:
     frame : covariates of the rows to average over
     names : of categories or of topics; its name is that of the index of tables
     variables : columns that the model knows
+    factors : those of them that it takes for factors, numbers or not
     """
 
     shares: Callable[[pd.DataFrame], np.ndarray]
     frame: pd.DataFrame
     names: pd.Index
     variables: tuple[Any, ...]
+    factors: Collection[Any] = ()
 
     def effects(self, column: Any, change: Any = None, level: float = 0.9) -> pd.DataFrame:
         """Return the average change of each probability: estimate, lower, upper, p_positive.
@@ -142,7 +144,8 @@ class Effects:
         if column not in self.variables:
             there = ", ".join(map(str, self.variables)) or "none"
             raise ValueError(f"the model has no covariate {column!r}; it has {there}")
-        return self.frame[column]
+        values = self.frame[column]
+        return values.astype("category") if column in self.factors else values
 
     def _groups(self, by):
         """Return value -> places of the rows that have it."""

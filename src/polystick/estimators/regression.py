@@ -382,6 +382,7 @@ class MultinomialRegression(Face):
             self._frame,
             pd.Index(self.categories_, name="category"),
             self.design_.variables,
+            self.design_.levels,
         )
 
     # inside
