@@ -114,7 +114,7 @@ patient = pytest.mark.timeout(3600)
 @patient
 @over_models
 def test_sbc(name, rng, quick_start):
-    """No wrong twin is told apart in so few simulations; those of the parts are caught by Geweke and drift."""
+    """Few simulations, with no twin that they catch; those of the parts are caught by Geweke and drift."""
     p = sbc(MODELS[name], 80, rng)
     assert p.min() > 1e-4, p
 
