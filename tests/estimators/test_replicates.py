@@ -21,6 +21,7 @@ from polystick import (
     SmoothedUnigram,
     decompose,
 )
+from polystick.estimators.topic_covariates import NOTHING
 from polystick.models.folding import fold_in
 from statistics_tools import MAX_Z, z_scores
 
@@ -147,7 +148,7 @@ def test_replicates_have_the_means_of_the_documents():
     )
     model.fit(WORDS)
     drawn = model.predict_counts(WORDS, n_draws=300)
-    documents = model._documents(model._check(WORDS), None)
+    documents = model._documents(model._check(WORDS), NOTHING)
     states, (shard,) = documents.states(300), model.model_.shards(documents.counts)
     priors = [model.model_.fold_prior(state) for state in states]
     means = [mean for mean, _ in fold_in(model.model_, priors, shard, 1)]
