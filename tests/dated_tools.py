@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from joint import Law, first_and_second, one_sweep
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart
 from polystick.models.walking_shares import WalkingShares
 from topic_tools import JIT, PRIOR
 
-STEP_PRIOR = NormalInverseWishart(np.zeros(2), 1.0, np.array([[3.0, 1.0], [1.0, 2.0]]), 10.0)
+STEP_PRIOR = InverseWishart(np.array([[3.0, 1.0], [1.0, 2.0]]), 10.0)
 STEPS = (PRIOR, STEP_PRIOR)
 LONGEST = 30 if JIT else 4  # tokens of a document
 N_SLICES = 3

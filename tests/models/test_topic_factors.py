@@ -1,5 +1,6 @@
 """The variational half of correlated topics: the bound is one, climbs, and is what it says it is."""
 
+import pickle
 import warnings
 from dataclasses import dataclass, replace
 
@@ -74,6 +75,18 @@ def test_bound_of_expected_log_shares_as_in_the_reference_sheet(rng):
         on, past = log_expit(c) + (m - c) / 2, log_expit(c) - (m + c) / 2
         expected = [sum(past[:t]) + (on[t] if t < 4 else 0) for t in range(5)]
         np.testing.assert_allclose(found[d], expected, rtol=1e-12)
+
+
+@over_models
+def test_what_a_step_shares_may_be_sent_to_another_process(model, rng):
+    counts, factor = corpus(model, rng), random_factor(model, rng)
+    (shard,) = model.shards(counts)
+    prior = model.expect(factor)
+    sent = pickle.loads(pickle.dumps(prior))
+    rows = random_rows(model.link, len(counts), rng)
+    here, there = (model.update_rows(p, shard, rows, Key(1)) for p in (prior, sent))
+    np.testing.assert_array_equal(here[0].mean, there[0].mean)
+    assert here[1].value == there[1].value
 
 
 @over_models

@@ -7,7 +7,7 @@ import pytest
 
 from dated_tools import N_SLICES, SLICES, WALKING
 from joint import Law, first_and_second, one_sweep
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart, NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
@@ -31,7 +31,7 @@ TREE = Decomposition.from_tuples((((0, 1), (2, 3)), 4))
 STICKS = Sticks(Decomposition.sticks([0, 1, 2]))
 DIRICHLET, BRANCHES = DirichletWords(5, 1.0), TreeWords(TREE, 1.0)
 THREE = NormalInverseWishart([0.3, -0.4, 0.1], 2.0, 4.0 * np.eye(3) + 1.0, 12.0)
-STEPS = NormalInverseWishart(np.zeros(3), 1.0, np.eye(3) + 0.5, 10.0)
+STEPS = InverseWishart(np.eye(3) + 0.5, 10.0)
 SCALED = LearnedScale(np.array([0.3, -0.4]), 0.7, nu=4.0)
 TOTALS = np.array([0, 0, 4, 8, 1, 12, 8, 12])
 COVARIATES = np.column_stack([np.linspace(-1.5, 1.5, 8), np.where(SLICES == 0, 1.0, -1.0)])

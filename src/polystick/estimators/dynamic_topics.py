@@ -163,7 +163,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         if isinstance(prior, LearnedScale):
             law = LearnedScale(np.zeros_like(mean), prior.scale, prior.nu)
             prior = NormalInverseWishart.weak(prior.centre, variance)
-        steps = NormalInverseWishart.weak(np.zeros_like(mean), _STEP)
+        steps = NormalInverseWishart.weak(np.zeros_like(mean), _STEP).of_cov
         shares = WalkingShares(len(self.slices_), prior, steps, law)
         return assemble(self._make_words(counts), shares, Sticks(decomposition))
 

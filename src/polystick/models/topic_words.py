@@ -82,6 +82,19 @@ class ExpectedWords:
         return table
 
 
+@dataclass(frozen=True, eq=False)
+class ExpectedTopics:
+    """A function from words (u,) to exp E log topics (u, T); it may be sent to another process."""
+
+    factor: np.ndarray  # (V, T)
+    normaliser: np.ndarray  # (T,)
+
+    def __call__(self, vocabulary):
+        out = np.empty((len(vocabulary), len(self.normaliser)))
+        special.exp_digamma_rows(self.factor, vocabulary, self.normaliser, out)
+        return out
+
+
 @dataclass(frozen=True)
 class DirichletWords:
     """Topics with a Dirichlet law."""
@@ -134,15 +147,7 @@ class DirichletWords:
         return self.concentration + counts
 
     def expect(self, factor):
-        """Return a function from words (u,) to exp E log topics (u, T)."""
-        normaliser = digamma(factor.sum(axis=0))
-
-        def expected(vocabulary):
-            out = np.empty((len(vocabulary), len(normaliser)))
-            special.exp_digamma_rows(factor, vocabulary, normaliser, out)
-            return out
-
-        return expected
+        return ExpectedTopics(factor, digamma(factor.sum(axis=0)))
 
     def divergence(self, factor):
         """Return KL(factor || this law)."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polystick.conjugate import NormalInverseWishart
+from polystick.conjugate import InverseWishart, NormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal, Shifted
 from polystick.kernels import stick_moves
@@ -31,7 +31,7 @@ class WalkingShares:
 
     n_slices: int
     prior: NormalInverseWishart  # of the first level and of cov
-    step_prior: NormalInverseWishart  # of step_cov; its mean and strength are not used
+    step_prior: InverseWishart  # of step_cov
     law: LearnedScale | None = None  # of cov, instead of the prior's; its centre is 0
 
     told: ClassVar = ("levels", "cov", "step_cov")
@@ -46,7 +46,7 @@ class WalkingShares:
 
     def simulate(self, rng):
         scatter = self._simulate_scatter(rng)
-        cov, step_cov = scatter["cov"], self.step_prior.draw(rng).cov
+        cov, step_cov = scatter["cov"], self.step_prior.draw(rng)
         shape = (self.n_slices, len(cov))
         nothing = np.zeros(shape), np.zeros((*shape, len(cov)))
         levels = self._chain(step_cov).draw(*nothing, rng.standard_normal(shape))
@@ -54,7 +54,7 @@ class WalkingShares:
 
     def _simulate_scatter(self, rng):
         if self.law is None:
-            return {"cov": self.prior.draw(rng).cov}
+            return {"cov": self.prior.of_cov.draw(rng)}
         return _scatter_of(self.law.draw(rng))
 
     def _start_cov(self):
@@ -106,13 +106,13 @@ class WalkingShares:
         return {
             "levels": levels,
             **self._draw_scatter(parameters, sums.n_rows.sum(), residual, rng),
-            "step_cov": draw_cov(self.step_prior, len(steps), steps.T @ steps, rng),
+            "step_cov": self.step_prior.posterior(len(steps), steps.T @ steps).draw(rng),
         }
 
     def _draw_scatter(self, parameters, n, residual, rng):
         """Cov | psi, levels, and its scales, if it has any."""
         if self.law is None:
-            return {"cov": draw_cov(self.prior, n, residual, rng)}
+            return {"cov": self.prior.of_cov.posterior(n, residual).draw(rng)}
         nothing = np.zeros(len(residual))
         held = {name: getattr(parameters, name) for name in ("cov", *_SCALES)}
         known = ScaledParameters(mean=nothing, strength=np.ones(()), **held)
@@ -175,12 +175,3 @@ class WalkingShares:
 
 def _scatter_of(scaled):
     return {name: getattr(scaled, name) for name in ("cov", *_SCALES)}
-
-
-def draw_cov(prior, n, outer, rng):
-    """Draw a covariance given n residuals and their sum of outer products, under the scale of an NIW law."""
-    scale = prior.scale + outer
-    known = NormalInverseWishart(
-        prior.mean, prior.strength, 0.5 * (scale + scale.T), prior.degrees + n
-    )
-    return known.draw(rng).cov
