@@ -185,7 +185,7 @@ def test_parameters_are_recalled_from_what_is_said_of_them(rng):
         inputs = inputs_for(RAGGED, 1) if model.inputs else None
         parameters = model.simulate(RAGGED, rng, inputs)[0]
         again = model.recall(model.describe_parameters(parameters))
-        for name in Parameters._fields[:-1]:
+        for name in set(Parameters._fields) - {"stretch"}:
             np.testing.assert_array_equal(getattr(again, name), getattr(parameters, name))
 
 

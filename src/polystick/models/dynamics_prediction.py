@@ -13,10 +13,11 @@ SHOWN = 64  # particles whose probabilities are averaged
 
 
 class After(NamedTuple):
-    """The last step of each sequence."""
+    """The last step of each sequence, and its tokens where the model has a memory."""
 
     rows: np.ndarray  # (n,) ids
     particles: np.ndarray  # (n, M, D) of its states
+    histories: tuple  # of tokens (T,) of each; () without a memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +40,10 @@ class Predictor:
             self.prior.white, shard.known, n_particles, found,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T)
+        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, self._histories(shard))
         if not probabilities:
             return SequenceFilter(found.values, None, None, None, None, after)
-        ahead, current = (
-            self._expected(cloud, shard.known) for cloud in (found.predicted, found.current)
-        )
+        ahead, current = self._expected(shard, [found.predicted, found.current])
         spread = np.einsum("ij,tjk,ik->ti", root, found.covs, root)
         return SequenceFilter(found.values, ahead, current, found.means @ root.T, spread, after)
 
@@ -59,28 +58,52 @@ class Predictor:
     def _splits(self, shard):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries)
+        if self.model.memory is None:
+            offsets = np.zeros(len(hits))
+        else:
+            offsets = shard.recalled @ self.prior.memory_weights
+        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries, offsets)
 
-    def _expected(self, cloud, known):
-        """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
-        width = cloud.shape[2] * self.model.decomposition.n_categories
-        size = max(1, NUMBERS_AT_ONCE // width)
-        result = np.empty((len(cloud), self.model.decomposition.n_categories))
-        for t in range(0, len(cloud), size):
-            white = np.swapaxes(cloud[t : t + size], 1, 2)
-            pi = self._probabilities(white, known[t : t + size, None], self.prior.white)
-            result[t : t + size] = pi.mean(axis=1)
-        return result
+    def _histories(self, shard):
+        if self.model.memory is None:
+            return ()
+        return tuple(np.split(shard.tokens, shard.starts[1:-1]))
 
-    def _probabilities(self, states, known, rows):
+    def levels(self, tokens, starts):
+        """Yield (slice, what memory adds to psi (steps, k)) for some steps after others; 0 without one."""
+        if self.model.memory is None:
+            return iter([(slice(0, int(starts[-1])), np.zeros((1, 1)))])
+        return self.model.memory.levels(tokens, starts, self.prior.memory_weights)
+
+    def _expected(self, shard, clouds):
+        """Return the means of probabilities (S, K) over clouds of white particles (S, D, M)."""
+        K = self.model.decomposition.n_categories
+        results = [np.empty((len(cloud), K)) for cloud in clouds]
+        size = max(1, NUMBERS_AT_ONCE // (clouds[0].shape[2] * K))
+        for steps, levels in self.levels(shard.tokens, shard.starts):
+            for t in range(steps.start, steps.stop, size):
+                here = slice(t, min(t + size, steps.stop))
+                level = np.broadcast_to(levels, (steps.stop - steps.start, levels.shape[1]))
+                level = level[here.start - steps.start : here.stop - steps.start, None]
+                for cloud, result in zip(clouds, results):
+                    white = np.swapaxes(cloud[here], 1, 2)
+                    known = shard.known[here, None]
+                    pi = self._probabilities(white, known, self.prior.white, level)
+                    result[here] = pi.mean(axis=1)
+        return results
+
+    def _probabilities(self, states, known, rows, level):
         """Return pi (..., K) of states (..., D), white or not like the rows."""
         d = self.model.n_dims
         psi = states @ rows[:, :d].T + known @ rows[:, d:].T
-        return self.model.decomposition.probabilities(psi)
+        return self.model.decomposition.probabilities(psi + level)
 
-    def probabilities(self, states, known):
-        """Return pi (..., K) of states (..., D) at steps of which this (..., e) is known."""
-        return self._probabilities(states, known, self.prior.emission)
+    def probabilities(self, states, known, level=0.0):
+        """Return pi (..., K) of states (..., D) at steps of which this (..., e) is known.
+
+        level : (..., k) what memory adds to psi
+        """
+        return self._probabilities(states, known, self.prior.emission, level)
 
     def forecast(self, after, n_steps, key, n_paths, inputs=None):
         n, n_shown, d = after.particles.shape
@@ -93,8 +116,22 @@ class Predictor:
             known, pushes = self.model.known(given)
             shifts = pushes @ self.prior.push.T
             states = self.prior.chain.extend(after.particles[i, picked], noise[i], shifts=shifts)
-            result[:, i] = self.probabilities(states, known)
+            if self.model.memory is None:
+                result[:, i] = self.probabilities(states, known)
+            else:
+                rng = key.generator(f"tokens {after.rows[i]}")
+                for path, own in enumerate(states):
+                    result[path, i] = self._go_on(after.histories[i], own, known, rng)
         return result
+
+    def _go_on(self, history, states, known, rng):
+        """Return pi (n_steps, K) along a path, each step's given tokens drawn at the steps before it."""
+        result, K = [], self.model.decomposition.n_categories
+        for state, given in zip(states, known):
+            level = self.model.memory.after(history) @ self.prior.memory_weights
+            result.append(self.probabilities(state, given, level))
+            history = np.append(history, rng.choice(K, p=result[-1]))
+        return np.array(result)
 
     def simulate(self, totals, rng, inputs=None):
         rows = self.model.simulate_rows(self.parameters, totals, rng, inputs)
@@ -102,7 +139,10 @@ class Predictor:
 
     def draw_probabilities(self, shard, key, n_sweeps=30):
         """Draw the probabilities (S, K) of steps given all of their sequences."""
-        return self.probabilities(self.smooth(shard, key, n_sweeps), shard.known)
+        states, result = self.smooth(shard, key, n_sweeps), []
+        for steps, level in self.levels(shard.tokens, shard.starts):
+            result.append(self.probabilities(states[steps], shard.known[steps], level))
+        return np.concatenate(result)
 
     def smooth(self, shard, key, n_sweeps):
         """Return states (S, D) of sequences given all of them: where a chain of their own ends."""
