@@ -87,17 +87,10 @@ def summarise(everything):
     table = np.concatenate(counts)
     weights, z = parameters.memory_weights, rows.states
     scale = np.log(parameters.bias_scale)
-    # of biases with Cauchy tails: a bounded function
-    biases = np.tanh(parameters.emission[:, 1])
+    biases = np.tanh(parameters.emission[:, 1])  # bounded: their tails are Cauchy
+    moves = parameters.emission[:, 0] * z[3, 0]
     return first_and_second(
-        [
-            weights,
-            (weights[:2] != 0),
-            scale,
-            biases,
-            parameters.emission[:, 0] * z[3, 0],
-            table[[1, 5, 9, -1], 0],
-        ]
+        [weights, weights[:2] != 0, scale, biases, moves, table[[1, 5, 9, -1], 0]]
     )
 
 
@@ -150,7 +143,9 @@ class BoldBiases(MultinomialDynamics):
 
 
 @needs_jit
-@pytest.mark.parametrize("wrong", [pytest.param(MemoryAlone, marks=pytest.mark.slow), Forgotten, StuckCache, BoldBiases])
+@pytest.mark.parametrize(
+    "wrong", [pytest.param(MemoryAlone, marks=pytest.mark.slow), Forgotten, StuckCache, BoldBiases]
+)
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
     assert LAW.worst_z(resample(make(wrong), LENGTHS), 4000, rng) > MAX_Z
 

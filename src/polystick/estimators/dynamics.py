@@ -69,6 +69,8 @@ class MultinomialLDS(DynamicsEstimator):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -99,7 +101,7 @@ class MultinomialLDS(DynamicsEstimator):
     def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
                  bias_scale="learned", input_scale=1.0, memory="auto", decomposition="auto",
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.inputs_on = inputs_on
         self.emission_bias = emission_bias
@@ -114,6 +116,7 @@ class MultinomialLDS(DynamicsEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -180,12 +183,6 @@ class MultinomialLDS(DynamicsEstimator):
                 "a memory needs inference=Gibbs(...); with mean field leave memory out"
             )
         return Memory(decomposition, frequencies, *_MEMORIES[kind])
-
-    def _coords(self, model):
-        coords = super()._coords(model)
-        if model.memory is None:
-            return coords
-        return coords | {"memory": model.memory.names}
 
     def _places(self):
         """Return what inputs act on."""

@@ -45,7 +45,8 @@ class DynamicsEstimator(SequenceEstimator):
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
-        return {"category": names, "stick": stick_names(model.decomposition, names)}
+        memory = {} if model.memory is None else {"memory": model.memory.names}
+        return {"category": names, "stick": stick_names(model.decomposition, names)} | memory
 
     def _parameter_names(self):
         return tuple(

@@ -86,7 +86,7 @@ def _read_contexts(t, begin, tokens, tables, contexts, slots):
     return n
 
 
-@kernel(inline="always")
+@kernel(forceinline=True)
 def _cached(node, h, law, tables):
     """Return the feature of a cache."""
     pull, weight = law.pull[h], tables.weights[h]

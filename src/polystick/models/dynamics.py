@@ -394,10 +394,13 @@ class MultinomialDynamics:
         """Return the moments of q(states), and what is constant in the exponents of its potentials."""
         parts = pull_back(shard, potential, prior.rows, prior.products, self.n_dims)
         linear, precision, constant = parts
-        rest = factors.add_excess_in_place(prior, shard, linear, precision)
+        rest = self._add_excess_in_place(prior, shard, linear, precision)
         shifts = shard.pushes @ prior.push.T
         moments = prior.chain.moments(linear, precision, shifts=shifts, starts=shard.starts)
         return moments, constant.sum() + rest
+
+    def _add_excess_in_place(self, prior, shard, linear, precision):
+        return factors.add_excess_in_place(prior, shard, linear, precision)
 
     def update_rows(self, prior, shard, rows, key):
         """q(states), then q(omega)."""
