@@ -11,8 +11,10 @@ import pytest
 import scipy.sparse
 
 from polystick.inference import checkpoint as checkpoints
-from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
+from polystick.inference.checkpoint import Checkpoint, fingerprint
+from polystick.inference.files import CheckpointError
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.held import HeldRows
 from polystick.inference.mean_field import MeanField
 from toy_model import Toy
 from victims import start
@@ -240,7 +242,7 @@ def test_no_manifest_at_all(cut_run, content):
 
 def test_a_newer_format(cut_run, monkeypatch):
     monkeypatch.setattr(checkpoints, "FORMAT", 0)
-    refused(cut_run, "has format 2, and this version of polystick reads 0")
+    refused(cut_run, "has format 3, and this version of polystick reads 0")
 
 
 def test_an_existing_checkpoint_is_not_overwritten(cut_run):
@@ -268,9 +270,9 @@ def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "_write_arrays", full)
+    monkeypatch.setattr(checkpoints, "write_arrays", full)
     with pytest.warns(RuntimeWarning, match="No space left on device"):
-        saver.save(1, {"a": np.zeros(2)}, {})
+        saver.save(1, {"a": np.zeros(2)}, {}, HeldRows(map, Toy(), [], 1))
 
 
 def test_nothing_is_unpickled(cut_run):

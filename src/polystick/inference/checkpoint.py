@@ -1,35 +1,33 @@
 """Checkpoints: a run that is killed goes on where it stood, bit for bit.
 
-A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-draws-N.npz` (what
-was drawn between two saves) and `polystick-manifest.json`, which names the files that count with their
-checksums. Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only
-commit. Nothing is pickled, and files of other names are never touched.
+A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-rows-B-N.npz` (where
+its rows stand, a file for each part of the data, whose first block is B), `polystick-draws-N.npz` (what was
+drawn between two saves) and `polystick-manifest.json`, which names the files that count with their checksums.
+Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only commit.
+Nothing is pickled, and files of other names are never touched.
 """
 
 import dataclasses
 import hashlib
 import json
-import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
+from polystick.inference.files import CheckpointError, read_arrays, write, write_arrays
 from polystick.inference.protocols import Array, Held
 from polystick.validation import warn_user
 
-FORMAT = 2  # moments of each chain, and what is watched
+FORMAT = 3  # rows in files of their own, and sums by a tree
 _STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
-_OURS = re.compile(r"polystick-((state|draws)-\d+\.(npz|tmp)|(manifest|probe)\.tmp)")
+_ROWS = "polystick-rows-"  # and the first block, and the sweep
+_OURS = re.compile(r"polystick-((state|draws|rows-\d+)-\d+\.(npz|tmp)|(manifest|probe)\.tmp)")
 _KIND = "polystick checkpoint"
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint that can't be used. It has been left untouched."""
 
 
 def fingerprint(thing: object) -> str:
@@ -84,7 +82,7 @@ class Checkpoint:
         """Make the folder and see that it can be written to, before hours of work depend on it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write(self.folder / "polystick-probe.tmp", b"")
+            write(self.folder / "polystick-probe.tmp", b"")
             (self.folder / "polystick-probe.tmp").unlink()
         except OSError as error:
             raise CheckpointError(
@@ -95,10 +93,12 @@ class Checkpoint:
     def due(self) -> bool:
         return time.monotonic() - self._last >= self.every
 
-    def save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> bool:
-        """Write the state and the draws made since the last save; tell whether that worked."""
+    def save(
+        self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array], rows: Held
+    ) -> bool:
+        """Write the state, the draws made since the last save and the rows; tell whether that worked."""
         try:
-            self._save(sweep, state, draws)
+            self._save(sweep, state, draws, rows)
         except OSError as error:
             warn_user(
                 f"no checkpoint could be written to {self.folder} after sweep {sweep} ({error}); the run "
@@ -109,13 +109,16 @@ class Checkpoint:
             self._last = time.monotonic()
         return True
 
-    def _save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> None:
+    def _save(
+        self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array], rows: Held
+    ) -> None:
         kept = {name: sha for name, sha in self._files.items() if name.startswith(_DRAWS)}
         fresh = {f"{_STATE}{sweep}.npz": state}
         if draws:
             fresh[f"{_DRAWS}{sweep}.npz"] = draws
         for name, arrays in fresh.items():
-            kept[name] = _write_arrays(self.folder / name, arrays)
+            kept[name] = write_arrays(self.folder / name, arrays)
+        kept |= rows.save(self.folder, sweep)
         manifest: dict[str, object] = {
             "kind": _KIND,
             "format": FORMAT,
@@ -124,15 +127,19 @@ class Checkpoint:
         }
         manifest["identity"] = self.identity
         manifest["checksum"] = _checksum(manifest)
-        _write(self.folder / _MANIFEST, json.dumps(manifest, indent=1).encode())
+        write(self.folder / _MANIFEST, json.dumps(manifest, indent=1).encode())
         self._files = kept
         self._sweep_out()
 
-    def load(self) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
-        """Return (sweep, state, list of draws) after every check has passed."""
+    def load(self, rows: Held) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
+        """Return (sweep, state, list of draws) after every check has passed, and put the rows in place."""
         manifest = self._manifest()
-        arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
-        self._files = manifest["files"]
+        files = manifest["files"]
+        of_rows = {name: sha for name, sha in files.items() if name.startswith(_ROWS)}
+        others = {name: sha for name, sha in files.items() if name not in of_rows}
+        arrays = {name: read_arrays(self.folder / name, sha) for name, sha in others.items()}
+        rows.load(self.folder, of_rows)
+        self._files = files
         sweep = manifest["sweep"]
         draws = sorted((n for n in arrays if n.startswith(_DRAWS)), key=_sweep_of)
         return sweep, arrays[f"{_STATE}{sweep}.npz"], [arrays[name] for name in draws]
@@ -173,23 +180,6 @@ class Checkpoint:
                 "or give another folder"
             )
 
-    def _arrays(self, name: str, sha: str) -> dict[str, Array]:
-        path = self.folder / name
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint in {self.folder} lacks {name} ({error.strerror}); restore it from a "
-                "copy, or delete the folder to start anew"
-            ) from error
-        if hashlib.sha256(content).hexdigest() != sha:
-            raise CheckpointError(
-                f"{path} is damaged: its checksum does not fit; it was left as it is: restore it from a "
-                "copy, or delete the folder to start anew"
-            )
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
-
     def _sweep_out(self) -> None:
         """Remove files of ours that no longer count."""
         for path in self.folder.iterdir():
@@ -201,9 +191,8 @@ class Saved(Protocol):
     """A run as its checkpoint sees it."""
 
     sweep: int
-    held: Held
 
-    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
 
     def kept(self) -> str | None:
@@ -232,7 +221,7 @@ def open_checkpoint(
                 "to resume, name the checkpoint folder of the run: checkpoint=..."
             )
         return None
-    saver = Checkpoint(folder, run.identity(run.held.shards), every)
+    saver = Checkpoint(folder, run.identity(), every)
     if not saver.exists():
         saver.prepare()
     elif resume:
@@ -251,39 +240,3 @@ def _sweep_of(name: str) -> int:
 
 def _checksum(manifest: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write an npz file whole or not at all; return its checksum."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-        _flush(file)
-    with open(temporary, "rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    _rename(temporary, path)
-    return checksum
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        _flush(file)
-    _rename(temporary, path)
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _rename(temporary: Path, path: Path) -> None:
-    os.replace(temporary, path)
-    if os.name == "nt":  # folders can't be opened there, and are written through
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
