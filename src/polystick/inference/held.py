@@ -38,11 +38,11 @@ def find_not_finite(state: Named, ids: Array | None = None) -> NotFinite | None:
 class Worked(NamedTuple):
     """What came of a step of a block."""
 
-    state: Any
-    statistics: Any
+    state: Named
+    statistics: Named
     culprit: NotFinite | None
     moments: BlockMoments
-    told: Any
+    told: object
 
 
 class HeldRows:

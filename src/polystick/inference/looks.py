@@ -41,7 +41,7 @@ def joined_looks(blocks: Sequence[Seen]) -> Seen:
 class MomentLook:
     """Moments of draws of what is told of the rows, given their factors and this prior."""
 
-    prior: Any
+    prior: object
 
     def __call__(self, model: Any, shard: Any, rows: Any) -> tuple[Array, dict[str, Array]]:
         """Return the units of the block, and name_mean and name_sd."""

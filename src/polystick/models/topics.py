@@ -85,7 +85,7 @@ class Rows(NamedTuple):
 class ProposedMove(NamedTuple):
     """A move of psi about what it scatters about."""
 
-    law: Any  # the fields of parameters that tell of psi, before the move
+    law: SimpleNamespace  # the fields of parameters that tell of psi, before the move
     stretch: np.ndarray  # (k,)
     shift: np.ndarray  # (k,)
 
