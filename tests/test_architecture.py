@@ -41,6 +41,7 @@ MAY_IMPORT = {
     },
     "validation": set(),
     "inference": {"keys", "validation"},
+    "warmup": {"inference"},
     "alignment": set(),
     "coherence": set(),
     "scores": set(),
@@ -60,6 +61,7 @@ MAY_IMPORT = {
         "scores",
         "texts",
         "validation",
+        "warmup",
     },
     "modelling": {  # the public door: what is behind it, and the face that all models have
         "augmentation",
@@ -95,8 +97,8 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "paper"},
-    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
+    "commands": {*PUBLIC, "demo", "paper", "warmup"},
+    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets", "warm_up"},
     "cli": {"demo"},
     "__main__": {"cli"},
 }

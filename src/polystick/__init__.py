@@ -50,6 +50,7 @@ _HOMES = {
     "scores": None,
     "texts": None,
     "topic_stability": "estimators.topic_stability",
+    "warm_up": "warmup",
 }
 
 __all__ = sorted(_HOMES)
