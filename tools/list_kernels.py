@@ -11,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numba
 import numpy as np
 import pandas as pd
 
@@ -111,6 +112,9 @@ def called():
         Root(name, " ".join(map(spelled, signature))): size(kernel, signature)
         for kernel, name in named().items()
         for signature in kernel.overloads
+        if not any(
+            isinstance(kind, numba.types.Literal) for kind in signature
+        )  # no call from Python
     }
 
 
