@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse
 
+from polystick.baselines import state_paths
 from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics
 from polystick.baselines.raw_dynamics import RawDynamics
@@ -88,6 +89,10 @@ class MultinomialHMM(SequenceBaseline):
             check_positive(name, getattr(self, name))
         laws = (float(getattr(self, name)) for name in names)
         return HiddenMarkov(self.n_states, self.n_features_in_, *laws)
+
+    decode = state_paths.decode
+    state_probabilities = state_paths.state_probabilities
+    smooth = state_paths.smooth
 
 
 class LogisticNormalLDS(SequenceBaseline):
