@@ -8,7 +8,7 @@ from polystick import scores
 from polystick.design import as_frame
 from polystick.estimators import covariates as rows_of_both
 from polystick.estimators import regression_parts as parts
-from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
+from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit
 from polystick.estimators.effects import Effects
 from polystick.estimators.face import Face
 from polystick.estimators.groupings import grouping
@@ -232,7 +232,7 @@ class MultinomialRegression(Face):
 
         Parameters
         ----------
-        X, y : the rows of the fit, for log_likelihood
+        X, y : the rows of the fit, or None, for they are kept
         log_likelihood : bool
             Log probability of each row's counts given the parameters of each draw, with overdispersion
             integrated out: for ``az.loo`` and ``az.compare``.
@@ -241,8 +241,9 @@ class MultinomialRegression(Face):
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, False, False, n_draws, None)
-        need_rows(X, asked)
         names = tuple(n for n in parts.State._fields if n in self.posterior_.names())
+        if X is None and log_likelihood:
+            X, y = self._frame, self._seen
         if X is None:
             return assembled(
                 self.posterior_,

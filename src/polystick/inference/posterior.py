@@ -244,6 +244,19 @@ def suited_to_arviz(tree: Any) -> Any:
     return tree if convert is None else convert(tree)
 
 
+def leave_one_out(tree: Any) -> tuple[Array, Array]:
+    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by smoothed weights.
+
+    tree : what `suited_to_arviz` returned, with the log likelihood of one axis of rows
+    """
+    arviz = _import_arviz()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # k-hat says the same, row by row
+        found = arviz.loo(tree, pointwise=True)
+    each = found.loo_i if hasattr(found, "loo_i") else found.elpd_i  # ArviZ 0.x and 1.x
+    return np.asarray(each, dtype=float), np.asarray(found.pareto_k, dtype=float)
+
+
 def _packing(tree: Any) -> dict[str, Any]:
     """Return how a file is packed, without loss: group -> variable -> settings, of what is large."""
     packed = {"zlib": True, "shuffle": True, "complevel": 4}
