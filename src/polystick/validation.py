@@ -226,7 +226,7 @@ def check_prior(prior, n_sticks, per="split"):
     return prior
 
 
-def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
+def check_running(n_jobs: object, progress: object, checkpoint: object, every: object) -> None:
     """Raise unless these can say how a run is run."""
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, at_least=-(2**31))
@@ -240,6 +240,10 @@ def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
         raise TypeError(f"checkpoint must be the path of a folder, or None; got {checkpoint!r}")
     if checkpoint is not None and not os.fspath(checkpoint):
         raise ValueError("checkpoint must be the path of a folder; got an empty string")
+    if isinstance(every, bool) or not isinstance(every, numbers.Real):
+        raise TypeError(f"checkpoint_every must be a number of seconds; got {every!r}")
+    if not 0 <= float(every) < np.inf:
+        raise ValueError(f"checkpoint_every must be finite and at least 0 seconds; got {every}")
 
 
 def check_level(level):

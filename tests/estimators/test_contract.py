@@ -352,6 +352,12 @@ def test_other_width_than_in_fit(face, counts):
         ({"decomposition": "sticks?"}, ValueError, "sticks"),
         ({"n_jobs": 0}, ValueError, "n_jobs must not be 0; give the number of threads"),
         ({"checkpoint": 5}, TypeError, "checkpoint must be the path of a folder, or None; got 5"),
+        (
+            {"checkpoint_every": "5"},
+            TypeError,
+            "checkpoint_every must be a number of seconds; got '5'",
+        ),
+        ({"checkpoint_every": -1}, ValueError, "must be finite and at least 0 seconds; got -1"),
         ({"checkpoint": ""}, ValueError, "checkpoint must be the path of a folder; got an empty"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
         (
