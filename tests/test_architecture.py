@@ -40,7 +40,9 @@ MAY_IMPORT = {
         "scores",
     },
     "validation": set(),
-    "inference": {"keys", "validation"},
+    "folders": set(),
+    "inference": {"folders", "keys", "validation"},
+    "warmup": {"inference"},
     "alignment": set(),
     "coherence": set(),
     "scores": set(),
@@ -60,6 +62,7 @@ MAY_IMPORT = {
         "scores",
         "texts",
         "validation",
+        "warmup",
     },
     "modelling": {  # the public door: what is behind it, and the face that all models have
         "augmentation",
@@ -95,8 +98,8 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "paper"},
-    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
+    "commands": {*PUBLIC, "demo", "folders", "paper", "warmup"},
+    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets", "warm_up"},
     "cli": {"demo"},
     "__main__": {"cli"},
 }

@@ -100,7 +100,7 @@ def test_the_schedules_give_what_the_protocols_say():
 
 
 def test_the_walk_sees_what_is_asked():
-    source = "run.model.f(a, self.b[0]); getattr(model, 'g'); cast(X, model).h(c); other.k(); held.step('i', d)"
+    source = "run.model.f(a, self.b[0]); getattr(model, 'g'); cast(X, model).h(c); o.k(); held.step('i', d)"
     found = [("f", ["a", "b"]), ("g", None), ("h", ["c"]), ("i", None)]
     assert sorted(accesses(source)) == found
 

@@ -81,6 +81,8 @@ RUNNING = (
                  "regression and with --link softmax 4000]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
+    click.option("--checkpoint-every", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                 help="Save the run so often. [default: 60]"),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
 )  # fmt: skip
 READING = (
@@ -271,8 +273,16 @@ def regression(**options):
     run("regression", **options)
 
 
-def run(kind, *, file, out, resume, as_json, **given):
+def run(kind, *, out, **options):
     """Fit a model to a file, and write its folder."""
+    from polystick.commands import runs
+
+    with runs.held(out):
+        _run(kind, out=out, **options)
+
+
+def _run(kind, *, file, out, resume, as_json, **given):
+    from polystick import warm_up
     from polystick.commands import diagnosis, models, runs
     from polystick.commands.options import refuse_idle, settle_length
 
@@ -292,6 +302,9 @@ def run(kind, *, file, out, resume, as_json, **given):
     place["vectorizer"] = data.vectorizer
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
+    if not options["mean_field"] and not options.get("svi"):
+        link = "softmax-" if options.get("link") == "softmax" else ""
+        warm_up(f"{link}{kind}", predictions=kind == "topics", progress=shown)
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
         estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}

@@ -22,6 +22,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.validation import check_inference, check_running
+from polystick.warmup import before_first_fit
 
 __all__ = ["Face", "Fit"]
 
@@ -39,17 +40,20 @@ class Fit(NamedTuple):
 class Face(BaseEstimator):
     """A model as scikit-learn knows it.
 
-    One that is run by a schedule has inference, random_state, n_jobs, progress and checkpoint, and says which
-    `_schedules` its model has and which is the default. One that is not has none of these parameters.
+    One that is run by a schedule has inference, random_state, n_jobs, progress, checkpoint and
+    checkpoint_every, and says which `_schedules` its model has and which is the default. One that is not has
+    none of these parameters.
     """
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
     _default: ClassVar = Gibbs()
+    _listed: ClassVar[str] = ""  # in the list of the warm-up; unlisted kernels compile when called
     _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
 
     n_jobs: int | None = None
     progress: bool | Callable | None = False
     checkpoint: str | os.PathLike | None = None
+    checkpoint_every: float = 60.0
 
     # one way to run a fit
 
@@ -60,6 +64,8 @@ class Face(BaseEstimator):
 
     def _run(self, fit: Any, model: Any, shards: Any, coords: Any) -> None:
         """Run a model on shards, and keep what comes of it."""
+        if isinstance(fit.inference, Gibbs):
+            before_first_fit(self._kernels(), self.progress)
         self.posterior_ = fit.inference.run(
             model,
             shards,
@@ -68,10 +74,16 @@ class Face(BaseEstimator):
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=fit.resume,
+            every=self.checkpoint_every,
             coords=coords,
         )
         self.model_, self.inference_, self.seed_ = model, fit.inference, fit.seed
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+
+    def _kernels(self):
+        """Return the name that the kernels of a fit have in the list of the warm-up."""
+        is_softmax = getattr(self, "link", None) == "softmax"
+        return f"softmax-{self._listed}" if is_softmax else self._listed
 
     def _refuse_resume(self, resume):
         """Raise where there is no run that could be resumed."""
@@ -101,7 +113,7 @@ class Face(BaseEstimator):
         return self._default
 
     def _check_running(self):
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        check_running(self.n_jobs, self.progress, self.checkpoint, self.checkpoint_every)
 
     # the settings of a schedule are parameters too
 

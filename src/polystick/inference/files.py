@@ -1,16 +1,17 @@
 """Files of a checkpoint: written whole or not at all, read only if they are what was written."""
 
 import hashlib
-import os
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
+from polystick.folders import whole
 from polystick.inference.protocols import Array
 
-__all__ = ["CheckpointError", "read_arrays", "write", "write_arrays"]
+__all__ = ["CheckpointError", "read_arrays", "write_arrays"]
 
 
 class CheckpointError(RuntimeError):
@@ -18,15 +19,11 @@ class CheckpointError(RuntimeError):
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write an npz file whole or not at all; return its checksum."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
+    """Write an npz file; return its checksum."""
+    with whole(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
-        _flush(file)
-    with open(temporary, "rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    _rename(temporary, path)
-    return checksum
+        file.seek(0)
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_arrays(path: Path, checksum: str) -> dict[str, Array]:
@@ -44,30 +41,8 @@ def read_arrays(path: Path, checksum: str) -> dict[str, Array]:
             f"{path} is damaged: its checksum does not fit; it was left as it is: restore it from a "
             "copy, or delete the folder to start anew"
         )
-    with np.load(path, allow_pickle=False) as arrays:
-        return dict(arrays)
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        _flush(file)
-    _rename(temporary, path)
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _rename(temporary: Path, path: Path) -> None:
-    os.replace(temporary, path)
-    if os.name == "nt":  # folders can't be opened there, and are written through
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise CheckpointError(f"{path} must hold plain arrays, and does not ({error})") from error
