@@ -19,9 +19,9 @@ MOST_BAD = 0.1  # share of such rows that a comparison can bear
 def compare(models, *data, n_draws=None):
     """Return how well models of the same counts predict each row from the others, the best first.
 
-    Each row is taken back from the posterior by Pareto-smoothed importance sampling (Vehtari, Gelman and Gabry
-    2017), with what is a row's own (psi, overdispersion) integrated out of its likelihood, so that trees, links,
-    terms and groups can be compared.
+    Each row is taken back from the posterior by Pareto-smoothed importance sampling (Vehtari, Gelman and
+    Gabry 2017), with what is a row's own (psi, overdispersion) integrated out of its likelihood, so that
+    trees, links, terms and groups can be compared.
 
     Parameters
     ----------

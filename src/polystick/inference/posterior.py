@@ -245,7 +245,7 @@ def suited_to_arviz(tree: Any) -> Any:
 
 
 def leave_one_out(tree: Any) -> tuple[Array, Array]:
-    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by ArviZ's smoothing of weights.
+    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by ArviZ's smoothed weights.
 
     tree : what `suited_to_arviz` returned, with the log likelihood of one axis of rows
     """
