@@ -66,6 +66,8 @@ class MultinomialRegression(Face):
         True shows a bar, None where a person watches. A function is called after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, y, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -98,7 +100,8 @@ class MultinomialRegression(Face):
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
                  decomposition=None, prior_scale=2.5, group_scale=1.0, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.formula = formula
         self.groups = groups
         self.overdispersion = overdispersion
@@ -111,6 +114,7 @@ class MultinomialRegression(Face):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X, y, *, resume=False):
         """Learn from covariates and what was counted with them.

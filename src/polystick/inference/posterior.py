@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from polystick.folders import beside
 from polystick.inference.convergence import (
     MIN_ESS,
     Verdict,
@@ -174,7 +175,7 @@ class Posterior:
             raise FileNotFoundError(
                 f"the folder {path.parent} must exist before draws are saved to it"
             )
-        temporary = path.with_name(path.name + ".tmp")
+        temporary = beside(path)
         try:
             self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(self.tree))
             os.replace(temporary, path)
@@ -245,7 +246,7 @@ def suited_to_arviz(tree: Any) -> Any:
 
 
 def leave_one_out(tree: Any) -> tuple[Array, Array]:
-    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by ArviZ's smoothed weights.
+    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by smoothed weights.
 
     tree : what `suited_to_arviz` returned, with the log likelihood of one axis of rows
     """
