@@ -57,6 +57,7 @@ MAY_IMPORT = {
         "inference",
         "models",
         "population",
+        "report",
         "scores",
         "texts",
         "validation",
@@ -92,6 +93,7 @@ MAY_IMPORT = {
     },
     "datasets": set(),
     "layout": set(),
+    "report": {"layout"},
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
