@@ -40,7 +40,8 @@ MAY_IMPORT = {
         "scores",
     },
     "validation": set(),
-    "inference": {"keys", "validation"},
+    "folders": set(),
+    "inference": {"folders", "keys", "validation"},
     "alignment": set(),
     "coherence": set(),
     "scores": set(),
@@ -97,7 +98,7 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "paper"},
+    "commands": {*PUBLIC, "demo", "folders", "paper"},
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
     "cli": {"demo"},
     "__main__": {"cli"},

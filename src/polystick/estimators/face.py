@@ -38,8 +38,9 @@ class Fit(NamedTuple):
 class Face(Explored):
     """A model as scikit-learn knows it.
 
-    One that is run by a schedule has inference, random_state, n_jobs, progress and checkpoint, and says which
-    `_schedules` its model has and which is the default. One that is not has none of these parameters.
+    One that is run by a schedule has inference, random_state, n_jobs, progress, checkpoint and
+    checkpoint_every, and says which `_schedules` its model has and which is the default. One that is not has
+    none of these parameters.
     """
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
@@ -49,6 +50,7 @@ class Face(Explored):
     n_jobs: int | None = None
     progress: bool | Callable | None = False
     checkpoint: str | os.PathLike | None = None
+    checkpoint_every: float = 60.0
 
     # one way to run a fit
 
@@ -67,6 +69,7 @@ class Face(Explored):
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=fit.resume,
+            every=self.checkpoint_every,
             coords=coords,
         )
         self.model_, self.inference_, self.seed_ = model, fit.inference, fit.seed
@@ -100,7 +103,7 @@ class Face(Explored):
         return self._default
 
     def _check_running(self):
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        check_running(self.n_jobs, self.progress, self.checkpoint, self.checkpoint_every)
 
     # the settings of a schedule are parameters too
 
