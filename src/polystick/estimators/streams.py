@@ -4,9 +4,10 @@ Functions of a fitted face; the public ones are methods of all models of sequenc
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
@@ -40,7 +41,7 @@ class Updated(NamedTuple):
     """What new steps make of a filter, and what was expected of them."""
 
     state: FilterState
-    probabilities: Any  # (steps, K) one step ahead: of each given those before; or Likeliest
+    probabilities: np.ndarray | pd.DataFrame | Likeliest  # (steps, K) of each given those before
     log_probabilities: (
         np.ndarray
     )  # (steps,) of what each showed, one step ahead; 0 where nothing was seen
