@@ -55,6 +55,7 @@ _HOMES = {
     "scores": None,
     "texts": None,
     "topic_stability": "estimators.topic_stability",
+    "warm_up": "warmup",
 }
 
 __all__ = sorted(_HOMES)
