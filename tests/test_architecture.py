@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "validation": set(),
     "folders": set(),
     "inference": {"folders", "keys", "validation"},
+    "warmup": {"inference"},
     "alignment": set(),
     "coherence": set(),
     "scores": set(),
@@ -62,6 +63,7 @@ MAY_IMPORT = {
         "scores",
         "texts",
         "validation",
+        "warmup",
     },
     "modelling": {  # the public door: what is behind it, and the face that all models have
         "augmentation",
@@ -98,8 +100,8 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "folders", "paper"},
-    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
+    "commands": {*PUBLIC, "demo", "folders", "paper", "warmup"},
+    "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets", "warm_up"},
     "cli": {"demo"},
     "__main__": {"cli"},
 }

@@ -14,6 +14,7 @@ COMMANDS = {
     "reproduce": "polystick.commands.reproduce",
     "score": "polystick.commands.score",
     "show": "polystick.commands.show",
+    "warmup": "polystick.commands.warmup",
 }
 FAILURES = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError, ArithmeticError)
 # what the library calls by its Python name, and the option that means the same
