@@ -275,8 +275,10 @@ class StickRegression:
     def rescale_groups(self, parameters, factor, whole, rng):
         """Scales | U in their units, omega; U follows, and noise is integrated out."""
         b, groups = self.prior.parted(parameters.coefficients, parameters.effects)
-        told = regression.tell_of_scales(whole, b, groups, self.prior.columns_of(factor))
-        parameters, by = self.prior.rescale(parameters, factor, *told, rng)
+        curvature, slope = regression.tell_of_scales(
+            whole, b, groups, self.prior.columns_of(factor)
+        )
+        parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
         effects = parameters.effects.copy()
         effects[self.prior.groups_of(factor)] *= by
         return parameters._replace(effects=effects)

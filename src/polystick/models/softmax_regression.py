@@ -291,8 +291,12 @@ class SoftmaxRegression:
         b, groups = self.prior.parted(
             parameters.coefficients[:, j, None], parameters.effects[:, j, None]
         )
-        told = regression.tell_of_scales(whole, b, groups, self.prior.columns_of(factor))
-        parameters, by = self.prior.rescale(parameters, factor, *told, rng, slice(j, j + 1))
+        curvature, slope = regression.tell_of_scales(
+            whole, b, groups, self.prior.columns_of(factor)
+        )
+        parameters, by = self.prior.rescale(
+            parameters, factor, curvature, slope, rng, slice(j, j + 1)
+        )
         effects = parameters.effects.copy()
         effects[self.prior.groups_of(factor)] *= by
         return parameters._replace(effects=effects)
