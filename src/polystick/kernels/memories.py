@@ -6,8 +6,8 @@ follower gives a discount to what is expected without that context (absolute dis
 A feature is the log odds of a split under such a memory, less those without it; so it is 0 where nothing is
 remembered. All is read before the step's own token is added.
 
-Counts of contexts are in a hash table whose keys are 64 bits of (sequence, context, side of a split): two of
-a million keys are the same with a probability of about 1e-7.
+Counts of contexts are in a hash table whose keys are 64 bits of (context, side of a split): two of a
+million keys are the same with a probability of about 1e-7.
 
 tree    : (starts, nodes, sides) the path of each category (`decomposition.Paths`)
 law     : Law
@@ -73,12 +73,12 @@ def _find(keys, key):
 
 
 @kernel(inline="always")
-def _read_contexts(t, begin, tokens, tables, contexts, slots):
+def _read_contexts(t, tokens, tables, contexts, slots):
     """Write keys and slots of what comes before step t; return how long a context is known."""
-    key, n = _join(np.uint64(1), begin), 0
+    key, n = np.uint64(1), 0
     for back in range(contexts.shape[0]):
         at = t - 1 - back
-        if at < begin or tokens[at] < 0:
+        if at < 0 or tokens[at] < 0:
             break
         key = _join(key, tokens[at])
         contexts[back], slots[back] = key, _find(tables.contexts, key)
@@ -177,13 +177,12 @@ def _remember(n_contexts, contexts, nodes, sides, tables):
 
 
 @kernel(inline="always")
-def _pass_time(is_first, law, tables):
-    """Let the caches fade by a step, or empty them where a sequence begins."""
+def _pass_time(law, tables):
+    """Let the caches fade by a step."""
     for h in range(law.growth.shape[0]):
         tables.weights[h] *= law.growth[h]
-        scale = 0.0 if is_first else 1.0
-        if is_first or tables.weights[h] > HUGE:
-            scale /= tables.weights[h]
+        if tables.weights[h] > HUGE:
+            scale = 1.0 / tables.weights[h]
             tables.weights[h] = 1.0
             for node in range(law.masses.shape[0]):
                 tables.caches[h, node, 0] *= scale
@@ -216,11 +215,10 @@ def gather(starts, nodes, kappa, omega, features, steps, linear, precision, cros
 
 
 @kernel
-def recall(tokens, begins, first, last, tree, law, tables, weights, features, levels):
+def recall(tokens, first, last, tree, law, tables, weights, features, levels):
     """Walk through the steps from first up to last, after those before it; write what is wanted.
 
-    tokens   : (S,) int64, -1 where one is missing
-    begins   : (S,) int64 the first step of each step's sequence
+    tokens   : (S,) int64 of one sequence, -1 where one is missing
     weights  : (H + O,) of the features, read for levels
     features : (entries, H + O) out, of the splits on the paths of the tokens, or (0, H + O)
     levels   : (last - first, k) out, or (0, k): the sum of weights times features, of all splits
@@ -230,8 +228,8 @@ def recall(tokens, begins, first, last, tree, law, tables, weights, features, le
     contexts, slots = np.zeros(n_orders, np.uint64), np.zeros(n_orders, np.int64)
     scratch = np.zeros((2, law.masses.shape[0], 2))
     for t in range(first, last):
-        _pass_time(t == begins[t], law, tables)
-        n_contexts = _read_contexts(t, begins[t], tokens, tables, contexts, slots)
+        _pass_time(law, tables)
+        n_contexts = _read_contexts(t, tokens, tables, contexts, slots)
         if levels.shape[0] > 0:
             _write_all(t - first, n_contexts, slots, law, tables, weights, scratch, levels)
         if tokens[t] >= 0:

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polystick.kernels import stick_filter
-from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
+from polystick.kernels import stick_filter, tree_means
+from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SHOWS, SequenceFilter
 
 PARTICLES = 200
 SHOWN = 64  # particles whose probabilities are averaged
@@ -17,6 +17,7 @@ class After(NamedTuple):
 
     rows: np.ndarray  # (n,) ids
     particles: np.ndarray  # (n, M, D) of its states
+    kept: stick_filter.Kept  # what a filter needs to go on, of no sequence if not asked for
     histories: tuple  # of tokens (T,) of each; () without a memory
 
 
@@ -28,22 +29,28 @@ class Predictor:
     parameters: Any
     prior: Any
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=PARTICLES):
+    def filter(self, shard, key, *, show=(), before=None, keeps=False, n_particles=PARTICLES):
         d, n, n_steps = self.model.n_dims, len(shard.rows), shard.n_steps
+        kept = _nothing_kept(n * keeps, d, n_particles) if before is None else _again(before.kept)
+        n_particles = kept.particles.shape[2]
         n_shown = min(SHOWN, n_particles)
-        shown = (n_steps if probabilities else 0, d, n_shown)
+        clouds = [np.empty((n_steps * (name in show), d, n_shown)) for name in SHOWS]
         moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
-        clouds = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
-        found = stick_filter.Found(*moments, *clouds)
+        found = stick_filter.Found(*moments, np.empty((n, d, n_shown)), *clouds)
         stick_filter.filter_sequences(
-            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
-            self.prior.white, shard.known, n_particles, found,
+            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard, before),
+            self.prior.white, shard.known, n_particles, found, kept,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, self._histories(shard))
-        if not probabilities:
-            return SequenceFilter(found.values, None, None, None, None, after)
-        ahead, current = self._expected(shard, [found.predicted, found.current])
+        after = After(
+            shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept, histories(shard, before)
+        )
+        ahead, current = (
+            self._expected(cloud, shard, before) if name in show else None
+            for name, cloud in zip(SHOWS, clouds)
+        )
+        if current is None:
+            return SequenceFilter(found.values, ahead, None, None, None, after)
         spread = np.einsum("ij,tjk,ik->ti", root, found.covs, root)
         return SequenceFilter(found.values, ahead, current, found.means @ root.T, spread, after)
 
@@ -55,42 +62,38 @@ class Predictor:
         bias = np.ascontiguousarray(bias)
         return stick_filter.Law(white.dynamics, bias, white.start, white.spread)
 
-    def _splits(self, shard):
+    def _splits(self, shard, before):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        if self.model.memory is None:
-            offsets = np.zeros(len(hits))
-        else:
-            offsets = shard.recalled @ self.prior.memory_weights
+        offsets = np.zeros(len(hits))
+        if self.model.memory is not None:
+            recalled = shard.recalled
+            if before is not None:
+                recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
+            offsets = recalled @ self.prior.memory_weights
         return stick_filter.Splits(splits.starts, splits.nodes, hits, tries, offsets)
 
-    def _histories(self, shard):
-        if self.model.memory is None:
-            return ()
-        return tuple(np.split(shard.tokens, shard.starts[1:-1]))
+    def _expected(self, clouds, shard, before):
+        """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
+        d, decomposition = self.model.n_dims, self.model.decomposition
+        children, slots = decomposition.children, np.empty(self.model.n_sticks, dtype=np.int64)
+        tree_means.assign_slots(children, slots)
+        moves, rest = (np.ascontiguousarray(part) for part in np.split(self.prior.white, [d], 1))
+        result = np.empty((len(clouds), decomposition.n_categories))
+        past = None if before is None else before.histories
+        for here, level in self.levels(shard.tokens, shard.starts, past):
+            offsets = shard.known[here] @ rest.T + level
+            tree_means.mean_probabilities(
+                children, slots, moves, offsets, clouds[here], result[here]
+            )
+        return result
 
-    def levels(self, tokens, starts):
+    def levels(self, tokens, starts, past=None):
         """Yield (slice, what memory adds to psi (steps, k)) for some steps after others; 0 without one."""
-        if self.model.memory is None:
-            return iter([(slice(0, int(starts[-1])), np.zeros((1, 1)))])
-        return self.model.memory.levels(tokens, starts, self.prior.memory_weights)
-
-    def _expected(self, shard, clouds):
-        """Return the means of probabilities (S, K) over clouds of white particles (S, D, M)."""
-        K = self.model.decomposition.n_categories
-        results = [np.empty((len(cloud), K)) for cloud in clouds]
-        size = max(1, NUMBERS_AT_ONCE // (clouds[0].shape[2] * K))
-        for steps, levels in self.levels(shard.tokens, shard.starts):
-            for t in range(steps.start, steps.stop, size):
-                here = slice(t, min(t + size, steps.stop))
-                level = np.broadcast_to(levels, (steps.stop - steps.start, levels.shape[1]))
-                level = level[here.start - steps.start : here.stop - steps.start, None]
-                for cloud, result in zip(clouds, results):
-                    white = np.swapaxes(cloud[here], 1, 2)
-                    known = shard.known[here, None]
-                    pi = self._probabilities(white, known, self.prior.white, level)
-                    result[here] = pi.mean(axis=1)
-        return results
+        if self.model.memory is not None:
+            return self.model.memory.levels(tokens, starts, self.prior.memory_weights, past)
+        size = max(1, NUMBERS_AT_ONCE // self.model.decomposition.n_categories)
+        return ((slice(t, t + size), 0.0) for t in range(0, int(starts[-1]), size))
 
     def _probabilities(self, states, known, rows, level):
         """Return pi (..., K) of states (..., D), white or not like the rows."""
@@ -151,3 +154,29 @@ class Predictor:
             prior = self.model.smoothing_prior(self.prior, sweep, n_sweeps)
             rows, _ = self.model.draw_rows(prior, shard, rows, key.chain(sweep))
         return rows.states
+
+
+def histories(shard, before):
+    """Return the tokens of each sequence, with those of the steps before; none of a model without memory."""
+    if not shard.recalled.shape[1]:
+        return ()
+    found = np.split(shard.tokens, shard.starts[1:-1])
+    past = [found[0][:0]] * len(found) if before is None else before.histories
+    return tuple(map(np.concatenate, zip(past, found)))
+
+
+def _nothing_kept(n, d, n_particles):
+    """Return where filters stand before any step."""
+    return stick_filter.Kept(
+        numbers=np.zeros(n, dtype=np.int64),
+        streams=np.zeros((n, 2), dtype=np.uint64),
+        particles=np.empty((n, d, n_particles)),
+        weights=np.empty((n, 2, n_particles)),
+        means=np.empty((n, d)),
+        worths=np.empty(n),
+    )
+
+
+def _again(kept):
+    """Return a copy, which the kernel may write to."""
+    return stick_filter.Kept(*map(np.copy, kept))

@@ -103,33 +103,39 @@ class Memory:
 
     # features
 
-    def features(self, tokens, starts):
-        """Return f (entries, P) of the splits that tokens (S,) are active at, one step after another."""
-        n_entries = np.diff(self._tree[0])[tokens[tokens >= 0]].sum()
-        features = np.empty((n_entries, self.size))
-        levels = np.empty((0, self.decomposition.n_categories - 1))
-        begins = _begins(starts)
-        tables = self._tables(tokens, begins)
-        nothing = np.zeros(self.size)
-        memories.recall(
-            tokens, begins, 0, len(tokens), self._tree, self._law, tables, nothing, features, levels
-        )
-        return features
+    def features(self, tokens, starts, past=None):
+        """Return f (entries, P) of the splits that tokens (S,) are active at, one step after another.
 
-    def levels(self, tokens, starts, weights):
+        past : of each sequence the tokens before those, or None
+        """
+        depth, result = np.diff(self._tree[0]), []
+        nothing, none = np.zeros(self.size), np.empty((0, self.decomposition.n_categories - 1))
+        for all_tokens, n_past, _ in _whole(tokens, starts, past):
+            seen = depth[np.where(all_tokens < 0, 0, all_tokens)] * (all_tokens >= 0)
+            found = np.empty((seen.sum(), self.size))
+            self._recall(all_tokens, 0, len(all_tokens), nothing, found, none)
+            result.append(found[seen[:n_past].sum() :])
+        return np.concatenate(result)
+
+    def levels(self, tokens, starts, weights, past=None):
         """Yield (slice, levels): the sum of w f of all splits (steps, k), for some steps after others."""
-        k = self.decomposition.n_categories - 1
-        size = max(1, NUMBERS_AT_ONCE // k)
-        begins = _begins(starts)
-        tables = self._tables(tokens, begins)
-        for first in range(0, len(tokens), size):
-            steps = slice(first, min(first + size, len(tokens)))
-            levels = np.empty((steps.stop - first, k))
-            memories.recall(
-                tokens, begins, first, steps.stop, self._tree, self._law, tables,
-                np.ascontiguousarray(weights), np.empty((0, self.size)), levels,
-            )  # fmt: skip
-            yield steps, levels
+        k, weights = self.decomposition.n_categories - 1, np.ascontiguousarray(weights)
+        size, none = max(1, NUMBERS_AT_ONCE // k), np.empty((0, self.size))
+        for all_tokens, n_past, start in _whole(tokens, starts, past):
+            tables = self._tables(all_tokens)
+            self._recall(all_tokens, 0, n_past, weights, none, np.empty((0, k)), tables)
+            for first in range(n_past, len(all_tokens), size):
+                last = min(first + size, len(all_tokens))
+                levels = np.empty((last - first, k))
+                self._recall(all_tokens, first, last, weights, none, levels, tables)
+                yield slice(start + first - n_past, start + last - n_past), levels
+
+    def _recall(self, tokens, first, last, weights, features, levels, tables=None):
+        """Walk through some steps of one sequence."""
+        tables = self._tables(tokens) if tables is None else tables
+        memories.recall(
+            tokens, first, last, self._tree, self._law, tables, weights, features, levels
+        )
 
     def after(self, history):
         """Return f (k, P) of the step after a history (T,) of one sequence, in which -1 is missing."""
@@ -159,21 +165,16 @@ class Memory:
         counts = np.bincount(tokens, weights, minlength=self.decomposition.n_categories)
         return np.stack(self.decomposition.sides(counts.astype(np.float64)))
 
-    def _tables(self, tokens, begins):
+    def _tables(self, tokens):
         """Return empty tables, large enough for what these tokens follow."""
         K, depth, n_entries, n_contexts = (
-            self.decomposition.n_categories,
-            np.diff(self._tree[0]),
-            0,
-            0,
-        )
-        contexts, seen = begins.astype(np.uint64), tokens >= 0
+            self.decomposition.n_categories, np.diff(self._tree[0]), 0, 0
+        )  # fmt: skip
+        contexts, seen = np.zeros(len(tokens), np.uint64), tokens >= 0
         for back in range(1, self.order + 1):
             contexts = contexts * PRIME + np.roll(tokens, back).astype(np.uint64)
-            _, first = np.unique(
-                contexts[seen] * PRIME + tokens[seen].astype(np.uint64), return_index=True
-            )
-            n_entries += int(depth[tokens[seen][first]].sum())
+            pairs = contexts[seen] * PRIME + tokens[seen].astype(np.uint64)
+            n_entries += int(depth[tokens[seen][np.unique(pairs, return_index=True)[1]]].sum())
             n_contexts += len(np.unique(contexts[seen]))
         n, m = (_power_above(2 * size) for size in (n_entries, n_contexts))
         return memories.Tables(
@@ -251,8 +252,11 @@ class Memory:
         return root, mean, 0.5 * half @ half - np.log(np.diagonal(root)).sum()
 
 
-def _begins(starts):
-    return np.repeat(starts[:-1], np.diff(starts))
+def _whole(tokens, starts, past):
+    """Yield the tokens of each sequence with those before, how many these are, and where it starts."""
+    for i, (a, b) in enumerate(itertools.pairwise(starts.tolist())):
+        before = tokens[:0] if past is None else past[i]
+        yield np.concatenate([before, tokens[a:b]]), len(before), a
 
 
 def _followers(history, width):
