@@ -124,12 +124,8 @@ def _for_table(path, columns):
         formula = ["--formula", " + ".join(columns.numbers) or "1"]
         groups = ["--groups", ",".join(columns.groups)] if columns.groups else []
         rest = _ignoring(columns.labels)
-        found.append(
-            (
-                f"what the shares depend on: {some(about)}",
-                ["regression", file, *formula, *groups, *rest],
-            )
-        )
+        what = f"what the shares depend on: {some(about)}"
+        found.append((what, ["regression", file, *formula, *groups, *rest]))
     if columns.numbers:
         inputs, rest = ",".join(columns.numbers), _ignoring([*columns.labels, *columns.groups])
         found.append(
