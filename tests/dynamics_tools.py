@@ -7,9 +7,9 @@ import numpy as np
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.inference.execution import add
 from polystick.keys import Key
 from polystick.models import composition, composition_sites, dynamics
+from polystick.models.chain_sums import added
 from polystick.models.composition import CompositionDynamics
 from polystick.models.dynamics import MultinomialDynamics
 
@@ -59,7 +59,7 @@ def sweep(model, totals, everything, key, rng, inputs=None, size=3):
         mine = rows_at(model, shard, rows.states[at : at + shard.n_steps])
         parts.append(model.draw_rows(prior, shard, mine, key))
         at += shard.n_steps
-    total = functools.reduce(add, (part[1] for part in parts))
+    total = functools.reduce(added, (part[1] for part in parts))
     parameters = model.draw_parameters(parameters, total, key)
     rows = rows._replace(states=np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_counts(parameters, rows, totals, rng, inputs)

@@ -15,12 +15,13 @@ from dynamics_tools import inputs_for, make_model
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.inference.execution import Threads, add
+from polystick.inference.execution import Threads
 from polystick.inference.factors import flattened
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
 from polystick.models import gauge
+from polystick.models.chain_sums import added
 from polystick.models.dynamics import MultinomialDynamics
 from polystick.models.dynamics_factors import LEAST_MOVE
 from polystick.models.dynamics_laws import DynamicsFactor, EmissionFactor
@@ -358,7 +359,7 @@ def test_sums_over_blocks_are_those_of_one(model, rng):
             model.update_rows(prior, s, model.initial_row_factors(prior, s), None)[1]
             for s in shards
         ]
-        whole = functools.reduce(add, found)
+        whole = functools.reduce(added, found)
         return len(found), (*whole.pairs, *whole.first, *whole[2:])
 
     (one, left), (many, right) = total(100), total(3)
