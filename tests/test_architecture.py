@@ -98,7 +98,7 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "paper"},
+    "commands": {*PUBLIC, "demo", "folders", "paper"},
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
     "cli": {"demo"},
     "__main__": {"cli"},

@@ -42,6 +42,7 @@ _HOMES = {
     "baselines": None,
     "choose_n_topics": "estimators.topic_choice",
     "coherence": None,
+    "compare": "estimators.model_comparison",
     "covariances": None,
     "datasets": None,
     "decompose": "decomposition",

@@ -74,13 +74,19 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
         raise
 
 
+def as_frame(X: Any) -> Any:
+    """Return a table of xarray as one of pandas, with its names of rows and columns; others as they are."""
+    is_labelled = type(X).__module__.startswith("xarray.") and getattr(X, "ndim", None) == 2
+    return X.to_pandas() if is_labelled else X
+
+
 def check_counts(estimator: Any, X: Any, *, reset: bool, whole: bool) -> Any:
     """Return X as counts (n, K), dense or CSR, for an estimator that remembers names and width.
 
     reset : True in fit, False afterwards
     whole : whether the counts must be whole numbers; then they come out as int64, else as float64
     """
-    X = _read(estimator, X, reset)
+    X = _read(estimator, as_frame(X), reset)
     if X.shape[1] < 2:
         raise ValueError(
             "counts must have at least 2 categories (columns); got n_features=1; "
@@ -157,6 +163,7 @@ def _refuse_doubled_names(X):
 
 def category_names(X: Any, n_categories: int) -> np.ndarray:
     """Return the labels of the columns, or their numbers."""
+    X = as_frame(X)
     if not hasattr(X, "columns"):
         return np.arange(n_categories)
     labels = np.empty(n_categories, dtype=object)
@@ -219,7 +226,7 @@ def check_prior(prior, n_sticks, per="split"):
     return prior
 
 
-def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
+def check_running(n_jobs: object, progress: object, checkpoint: object, every: object) -> None:
     """Raise unless these can say how a run is run."""
     if n_jobs is not None:
         check_integer("n_jobs", n_jobs, at_least=-(2**31))
@@ -233,6 +240,10 @@ def check_running(n_jobs: object, progress: object, checkpoint: object) -> None:
         raise TypeError(f"checkpoint must be the path of a folder, or None; got {checkpoint!r}")
     if checkpoint is not None and not os.fspath(checkpoint):
         raise ValueError("checkpoint must be the path of a folder; got an empty string")
+    if isinstance(every, bool) or not isinstance(every, numbers.Real):
+        raise TypeError(f"checkpoint_every must be a number of seconds; got {every!r}")
+    if not 0 <= float(every) < np.inf:
+        raise ValueError(f"checkpoint_every must be finite and at least 0 seconds; got {every}")
 
 
 def check_level(level):

@@ -1,7 +1,9 @@
 """The command line as a process: exit codes, Ctrl-C, a kill and what comes after it."""
 
 import json
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -62,7 +64,7 @@ def whole(counts):
     return folder
 
 
-def start_and_stop(counts, folder, number):
+def start_and_stop(counts, folder, number, meanwhile=lambda process: None):
     """Send a signal once there is a checkpoint; return the exit code and what was said."""
     command = [sys.executable, "-c", HASTY, "fit", "multinomial", counts, "--out", folder, *OPTIONS]
     process = subprocess.Popen(map(str, command), stderr=subprocess.PIPE, text=True)
@@ -73,6 +75,7 @@ def start_and_stop(counts, folder, number):
             assert process.poll() is None, process.stderr.read()
             assert time.monotonic() < end
             time.sleep(0.02)
+        meanwhile(process)
         process.send_signal(number)
         said = process.communicate(timeout=120)[1]
     finally:
@@ -94,13 +97,19 @@ def test_a_killed_fit_resumes_to_the_same_bits(counts, whole, tmp_path):
     np.testing.assert_array_equal(draws(tmp_path / "run"), draws(whole))
 
 
-def test_ctrl_c_leaves_what_there_is(counts, whole, tmp_path):
-    code, said = start_and_stop(counts, tmp_path / "run", signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_ends_a_run_leaves_what_there_is(counts, whole, tmp_path, number):
+    def try_too(process):
+        told = here("fit", "multinomial", counts, "--out", tmp_path / "run", "--resume", code=1)
+        assert f"in use by process {process.pid} on {socket.gethostname()}" in told.stderr
+
+    code, said = start_and_stop(counts, tmp_path / "run", number, try_too)
     assert code == 1
     assert "Traceback" not in said
     assert "go on with --resume" in said
     kept = draws(tmp_path / "run")
-    assert 0 < kept.shape[1] < 60
+    sweeps = int(re.search(r"stopped after (\d+) sweeps", said)[1])
+    assert kept.shape[1] == sweeps - 5 < 60  # none is lost
     np.testing.assert_array_equal(kept, draws(whole)[:, : kept.shape[1]])
 
 

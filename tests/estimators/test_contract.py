@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+import xarray as xr
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -351,6 +352,12 @@ def test_other_width_than_in_fit(face, counts):
         ({"decomposition": "sticks?"}, ValueError, "sticks"),
         ({"n_jobs": 0}, ValueError, "n_jobs must not be 0; give the number of threads"),
         ({"checkpoint": 5}, TypeError, "checkpoint must be the path of a folder, or None; got 5"),
+        (
+            {"checkpoint_every": "5"},
+            TypeError,
+            "checkpoint_every must be a number of seconds; got '5'",
+        ),
+        ({"checkpoint_every": -1}, ValueError, "must be finite and at least 0 seconds; got -1"),
         ({"checkpoint": ""}, ValueError, "checkpoint must be the path of a folder; got an empty"),
         ({"n_jobs": 1.5}, TypeError, "n_jobs must be an integer"),
         (
@@ -573,6 +580,22 @@ def test_tables_come_out_where_they_are_asked_for(name):
     assert isinstance(as_one(clone(face).fit(*tables).predict_proba(tables[0])), pd.DataFrame)
     back = face.set_output(transform="default").predict_proba(tables[0])
     assert isinstance(as_one(back), np.ndarray)
+
+
+@pytest.mark.parametrize("name", [name for name in FACES if not name.startswith("topics")])
+def test_tables_of_xarray_are_taken_with_their_names(name):
+    """Inputs beside counts are of pandas: xarray has one type for all columns."""
+    face, data = fresh(name)
+    *beside, tables = labelled(data)
+    of_xarray = (
+        [xr.DataArray(table) for table in tables]
+        if isinstance(tables, list)
+        else xr.DataArray(tables)
+    )
+    face.set_output(transform="pandas")
+    expected = as_one(clone(face).fit(*beside, tables).predict_proba((*beside, tables)[0]))
+    found = as_one(face.fit(*beside, of_xarray).predict_proba((*beside, of_xarray)[0]))
+    pd.testing.assert_frame_equal(found, expected)
 
 
 def as_one(result):

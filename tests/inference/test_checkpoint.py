@@ -1,6 +1,7 @@
 """A run that is killed goes on where it stood; a checkpoint that can't be used is left alone."""
 
 import json
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from polystick import CorrelatedMultinomial
 from polystick.inference import checkpoint as checkpoints
 from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
 from polystick.inference.gibbs import Gibbs
@@ -225,6 +227,109 @@ def test_missing_draws(cut_run):
     refused(cut_run, r"lacks polystick-draws-8\.npz")
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_draws_that_lost_their_manifest_are_left_alone(cut_run, resume):
+    (cut_run / "polystick-manifest.json").unlink()
+    before = contents(cut_run)
+    with pytest.raises(CheckpointError, match=r"holds polystick-draws-\d+.npz, but not .*restore"):
+        run(cut_run, resume=resume)
+    assert contents(cut_run) == before
+
+
+def test_a_run_that_saved_nothing_leaves_nothing(tmp_path):
+    cut(tmp_path, sweep=1)
+    assert contents(tmp_path) == {}
+
+
+def test_other_names_are_another_run(tmp_path):
+    cut(tmp_path, coords={"square_dim": ["a", "b"]})
+    refused(tmp_path, "it differs in names", coords={"square_dim": ["a", "c"]})
+    run(tmp_path, resume=True, coords={"square_dim": ["a", "b"]})
+
+
+def test_temporary_files_follow_no_links(tmp_path):
+    (tmp_path / "run").mkdir()
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in ("state-1.npz", "draws-1.npz", "manifest.json", "manifest", "state-1"):
+        (tmp_path / "run" / f"polystick-{name}.tmp").symlink_to(precious)
+    run(tmp_path / "run")
+    assert precious.read_text() == "mine"
+    assert not [*(tmp_path / "run").glob("*.tmp")]
+
+
+def rewrite(folder, **changes):
+    """Change what a manifest says, and make its checksum fit."""
+    path = folder / "polystick-manifest.json"
+    manifest = json.loads(path.read_text()) | changes
+    del manifest["checksum"]
+    path.write_text(json.dumps({**manifest, "checksum": checkpoints._checksum(manifest)}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": []},
+        {"files": None},
+        {"files": {"../../secret.npz": "0" * 64}},
+        {"files": {"polystick-state-1.npz": "0" * 64}, "sweep": "../1"},
+        {"identity": [1]},
+        {"sweep": 3},
+    ],
+)
+def test_a_manifest_by_a_stranger(cut_run, changes):
+    rewrite(cut_run, **changes)
+    refused(cut_run, "names files that no checkpoint has")
+
+
+def test_a_manifest_too_deep_to_read(cut_run):
+    (cut_run / "polystick-manifest.json").write_text("[" * 100_000)
+    refused(cut_run, "can't be read as one")
+
+
+def test_arrays_of_another_run_under_its_name(cut_run):
+    state = cut_run / "polystick-state-11.npz"
+    np.savez(state, theta=np.zeros(3))
+    files = json.loads((cut_run / "polystick-manifest.json").read_text())["files"]
+    sha = checkpoints.hashlib.sha256(state.read_bytes()).hexdigest()
+    rewrite(cut_run, files={**files, state.name: sha})
+    refused(cut_run, "holds other arrays than this run has")
+
+
+def test_a_run_saves_itself_as_often_as_it_is_told(tmp_path):
+    def saves(every):
+        folder, seen = tmp_path / f"every {every}", []
+        model = CorrelatedMultinomial(
+            inference=Gibbs(8, 2, n_chains=1),
+            random_state=1,
+            n_jobs=1,
+            checkpoint=folder,
+            checkpoint_every=every,
+            progress=lambda _: seen.append(len([*folder.glob("polystick-draws-*")])),
+        )
+        model.fit(np.random.default_rng(0).poisson(3, (5, 3)))
+        return seen[-1]
+
+    assert [saves(0.0), saves(1e6)] == [7, 0]  # told before the last save
+
+
+# one writer
+
+
+def test_two_runs_on_one_folder_one_is_told(tmp_path):
+    def try_too(progress):
+        if progress.sweep == 7:
+            with pytest.raises(CheckpointError, match=f"in use by process {os.getpid()} on "):
+                run(tmp_path, resume=True)
+            told.append(progress.sweep)
+
+    told = []
+    done = run(tmp_path, progress=try_too)
+    assert told == [7]
+    same(done, run(None))
+    same(run(tmp_path, resume=True), done)
+
+
 def test_edited_manifest(cut_run):
     path = cut_run / "polystick-manifest.json"
     manifest = json.loads(path.read_text())
@@ -240,7 +345,7 @@ def test_no_manifest_at_all(cut_run, content):
 
 def test_a_newer_format(cut_run, monkeypatch):
     monkeypatch.setattr(checkpoints, "FORMAT", 0)
-    refused(cut_run, "has format 2, and this version of polystick reads 0")
+    refused(cut_run, "has format 3, and this version of polystick reads 0")
 
 
 def test_an_existing_checkpoint_is_not_overwritten(cut_run):
@@ -268,8 +373,14 @@ def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
+    assert saver.save(1, {"a": np.zeros(2)}, {})
     monkeypatch.setattr(checkpoints, "_write_arrays", full)
-    with pytest.warns(RuntimeWarning, match="No space left on device"):
+    with pytest.warns(
+        RuntimeWarning, match=r"No space left .* the one after sweep 1 is still there"
+    ):
+        assert not saver.save(2, {"a": np.zeros(2)}, {})
+    saver = Checkpoint(tmp_path / "another", {}, 0.0)
+    with pytest.warns(RuntimeWarning, match="No space left .* goes on, and there is none yet"):
         saver.save(1, {"a": np.zeros(2)}, {})
 
 
@@ -283,8 +394,20 @@ def test_nothing_is_unpickled(cut_run):
     ).hexdigest()
     manifest["checksum"] = checkpoints._checksum(manifest)
     (cut_run / "polystick-manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match="allow_pickle"):
-        run(cut_run, resume=True)
+    refused(cut_run, "must hold plain arrays, and does not .*allow_pickle")
+
+
+def test_fingerprints_know_where_a_part_ends():
+    pairs = [
+        (("ab", "c"), ("a", "bc")),
+        (("a", "'b'"), ("a'b'", "'")),
+        ([[1], 2], [[1, 2]]),
+        (((1,), ()), ((), (1,))),
+        ([1, 23], [12, 3]),
+        ({"a": 1, "b": 2}, {"a": (1, "b"), "c": 2}),
+        ([np.zeros(1), np.zeros(0)], [np.zeros(0), np.zeros(1)]),
+    ]
+    assert [fingerprint(a) == fingerprint(b) for a, b in pairs] == [False] * len(pairs)
 
 
 def test_fingerprints_tell_things_apart():

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -163,10 +164,11 @@ def test_bar_and_silence(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def interrupt_at(sweep):
+def interrupt_at(sweep, *numbers):
     def tell(progress):
         if progress.sweep == sweep:
-            os.kill(os.getpid(), signal.SIGINT)
+            for number in numbers or (signal.SIGINT,):
+                os.kill(os.getpid(), number)
 
     return tell
 
@@ -180,10 +182,34 @@ def test_ctrl_c_keeps_what_was_drawn():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_run_in_the_background_stays_deaf():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert run(progress=interrupt_at(12))["theta"].shape[1] == 20
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_schedulers_end_a_run_as_ctrl_c_does(number):
+    """They send a signal, some send it twice; what the signal meant before, it means again."""
+    previous = signal.getsignal(number)
+    with pytest.warns(RuntimeWarning, match="interrupted after sweep 12; the 7 draws of each"):
+        cut = run(progress=interrupt_at(12, number, number))
+    np.testing.assert_array_equal(cut["theta"], run()["theta"][:, :7])
+    assert signal.getsignal(number) is previous
+
+
+def test_a_second_ctrl_c_stops_at_once():
+    with pytest.raises(KeyboardInterrupt):
+        run(progress=interrupt_at(12, signal.SIGINT, signal.SIGINT))
+
+
+def test_signals_are_for_the_main_thread():
+    with ThreadPoolExecutor(1) as other:
+        found = other.submit(run, progress=lambda at: handlers.append(signal.getsignal(15)))
+        handlers = []
+        found.result()
+    assert {*handlers} == {signal.getsignal(signal.SIGTERM)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_run_in_the_background_stays_deaf(number):
+    before = signal.signal(number, signal.SIG_IGN)
+    assert run(progress=interrupt_at(12, number))["theta"].shape[1] == 20
+    assert signal.signal(number, before) is signal.SIG_IGN
 
 
 def test_ctrl_c_in_burn_in_stops():

@@ -34,7 +34,7 @@ class LogisticNormalGP(ProcessBaseline):
     mean : "empirical", "zero" or array of shape (K,)
         What the logits are far from all data: log overall frequencies (with one more count of each
         category), 0, or given for each category.
-    solver, tolerance, random_state, n_jobs, progress, checkpoint
+    solver, tolerance, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `MultinomialGP`. Categories are visited one after another, so threads serve chains.
     inference : Gibbs or None
         None is two chains. They move slowly: look at ``posterior_.summary()``.
@@ -51,7 +51,8 @@ class LogisticNormalGP(ProcessBaseline):
     _kept = ("white",)
 
     def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=TOLERANCE, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.solver = solver
@@ -61,6 +62,7 @@ class LogisticNormalGP(ProcessBaseline):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _needs_whole_counts(self):
         return True

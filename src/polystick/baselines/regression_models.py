@@ -34,7 +34,7 @@ class MultinomialProbit(MultinomialRegression):
         As in `MultinomialRegression`; there are no groups, and no overdispersion.
     prior_scale : float or dict
         As in `MultinomialRegression`, in units of the noise of a utility; others of a dict have 2.5.
-    inference, random_state, n_jobs, progress, checkpoint
+    inference, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `MultinomialRegression`.
 
     Attributes
@@ -47,7 +47,7 @@ class MultinomialProbit(MultinomialRegression):
     groups = overdispersion = decomposition = None
 
     def __init__(self, formula=None, *, prior_scale=2.5, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.formula = formula
         self.prior_scale = prior_scale
         self.inference = inference
@@ -55,3 +55,4 @@ class MultinomialProbit(MultinomialRegression):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every

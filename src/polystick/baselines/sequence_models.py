@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse
 
+from polystick.baselines import state_paths
 from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics
 from polystick.baselines.raw_dynamics import RawDynamics
@@ -43,6 +44,8 @@ class MultinomialHMM(SequenceBaseline):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -69,7 +72,7 @@ class MultinomialHMM(SequenceBaseline):
 
     def __init__(self, n_states=10, *, initial_concentration=1.0, transition_concentration=1.0,
                  emission_concentration=0.1, n_categories=None, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.initial_concentration = initial_concentration
         self.transition_concentration = transition_concentration
@@ -80,6 +83,7 @@ class MultinomialHMM(SequenceBaseline):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -88,6 +92,10 @@ class MultinomialHMM(SequenceBaseline):
             check_positive(name, getattr(self, name))
         laws = (float(getattr(self, name)) for name in names)
         return HiddenMarkov(self.n_states, self.n_features_in_, *laws)
+
+    decode = state_paths.decode
+    state_probabilities = state_paths.state_probabilities
+    smooth = state_paths.smooth
 
 
 class LogisticNormalLDS(SequenceBaseline):
@@ -104,7 +112,7 @@ class LogisticNormalLDS(SequenceBaseline):
     emission_scale, bias_scale : float
         Prior standard deviations of the emission's entries, about 0, and of its bias, about the logarithms of
         the overall frequencies (with one more count of each category). bias_scale 0 fixes the bias there.
-    n_categories, random_state, n_jobs, progress, checkpoint
+    n_categories, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `MultinomialHMM`.
     inference : Gibbs or None
         None is two chains. They move slowly: look at ``posterior_.summary()``.
@@ -124,7 +132,7 @@ class LogisticNormalLDS(SequenceBaseline):
 
     def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.n_particles = n_particles
         self.emission_scale = emission_scale
@@ -135,6 +143,7 @@ class LogisticNormalLDS(SequenceBaseline):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -168,7 +177,7 @@ class RawLDS(SequenceBaseline):
         Dimensions of the state.
     floor : float
         The least probability before division.
-    n_categories, inference, random_state, n_jobs, progress, checkpoint
+    n_categories, inference, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `MultinomialHMM`.
 
     Attributes
@@ -182,7 +191,8 @@ class RawLDS(SequenceBaseline):
     _has_likelihood = False
 
     def __init__(self, n_states=10, *, floor=1e-4, n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.floor = floor
         self.n_categories = n_categories
@@ -191,6 +201,7 @@ class RawLDS(SequenceBaseline):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)

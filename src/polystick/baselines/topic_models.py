@@ -29,7 +29,7 @@ class LDA(TopicEstimator):
     inference : Gibbs or None
         None is Gibbs sampling with three chains. Tokens are visited one after another, so threads serve
         chains.
-    random_state, n_jobs, progress, checkpoint
+    random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `CorrelatedTopicModel`.
 
     Attributes
@@ -39,7 +39,8 @@ class LDA(TopicEstimator):
     """
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.alpha = alpha
@@ -49,6 +50,7 @@ class LDA(TopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self, counts):
         alpha = None if self.alpha is None else np.asarray(self.alpha, dtype=np.float64)
@@ -80,7 +82,7 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs, MeanField or None
         None is Gibbs sampling with three chains; MeanField is variational EM.
-    random_state, n_jobs, progress, checkpoint
+    random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `CorrelatedTopicModel`.
 
     Attributes
@@ -92,7 +94,8 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
     _schedules = (Gibbs, MeanField)
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.prior = prior
@@ -102,6 +105,7 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self, counts):
         prior = self.prior

@@ -81,6 +81,8 @@ RUNNING = (
                  "regression and with --link softmax 4000]"),
     click.option("--mean-field", is_flag=True, default=None,
                  help="Climb a bound instead of sampling: quick, takes weights, and is too sure."),
+    click.option("--checkpoint-every", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+                 help="Save the run so often. [default: 60]"),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
 )  # fmt: skip
 READING = (
@@ -271,8 +273,15 @@ def regression(**options):
     run("regression", **options)
 
 
-def run(kind, *, file, out, resume, as_json, **given):
+def run(kind, *, out, **options):
     """Fit a model to a file, and write its folder."""
+    from polystick.commands import runs
+
+    with runs.held(out):
+        _run(kind, out=out, **options)
+
+
+def _run(kind, *, file, out, resume, as_json, **given):
     from polystick.commands import diagnosis, models, runs
     from polystick.commands.options import refuse_idle, settle_length
 

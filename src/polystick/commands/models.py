@@ -54,6 +54,7 @@ def make_estimator(
         "n_jobs": options["threads"],
         "progress": progress,
         "checkpoint": checkpoint,
+        "checkpoint_every": options.get("checkpoint_every") or 60.0,
     }
     given = {**options, "n_categories": n_categories, "vectorizer": vectorizer}
     return MODELS[kind].make(given, common)

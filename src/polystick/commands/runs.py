@@ -17,23 +17,28 @@ import copy
 import hashlib
 import itertools
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from polystick.commands.options import spelled
 from polystick.commands.slim import slimmed
+from polystick.folders import LOCK, one_writer, whole
 
-__all__ = ["Run", "begin", "finish", "open_run", "started"]
+__all__ = ["Run", "begin", "finish", "held", "open_run", "started"]
 
 FORMAT = 2
 _KIND = "polystick run"
-_MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws"}  # when a run goes on
+_MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws", "checkpoint_every"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.polystick"
 _OLD_MODEL = "model.pickle"  # of earlier versions: never read
 _ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
+_CHECKPOINT, _GONE = "checkpoint", "checkpoint.tmp"
+_BEFORE_A_RUN = {
+    LOCK,
+    f"{_SETTINGS}.tmp",
+}  # what one leaves that was killed before there was anything
 
 
 class Run(NamedTuple):
@@ -44,6 +49,22 @@ class Run(NamedTuple):
     names: list  # of the categories
     estimator: Any
     associations: Any = None  # a table of all pairs of topics, where it was made
+
+
+@contextlib.contextmanager
+def held(folder):
+    """Hold the folder of a run, so that no other process writes to it; it goes again if it stays empty."""
+    folder = Path(folder)
+    if folder.is_file():
+        yield  # `begin` says so
+        return
+    was_there = folder.exists()
+    try:
+        with one_writer(folder):
+            yield
+    finally:
+        if not was_there:
+            _remove_if_empty(folder)
 
 
 def begin(folder, kind, given, defaults, resume):
@@ -60,13 +81,13 @@ def begin(folder, kind, given, defaults, resume):
             )
         stored = _settings(folder)
         _refuse_changes(folder, kind, chosen, stored)
-        if "model_sha256" in stored and not (folder / "checkpoint").exists():
+        if "model_sha256" in stored and not (folder / _CHECKPOINT).exists():
             raise ValueError(
                 f"the run in {folder} has ended, and its checkpoint is gone, for that of topics is large; "
                 "start a longer run in another folder, with --keep-checkpoint if it may have to go on"
             )
         return {**stored["options"], **chosen}
-    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+    if folder.is_file() or (folder.is_dir() and {p.name for p in folder.iterdir()} - _BEFORE_A_RUN):
         raise ValueError(
             f"{folder} must be a new or an empty folder, or a run; it is something else"
         )
@@ -106,7 +127,7 @@ def started(folder, kind, options, names):
 
     Until it has ended, later commands see the run as it was before it went on.
     """
-    path, checkpoint = Path(folder) / _SETTINGS, Path(folder) / "checkpoint"
+    path, checkpoint = Path(folder) / _SETTINGS, Path(folder) / _CHECKPOINT
     before = path.read_bytes() if path.exists() else None
     _refuse_other_names(folder, names)
     former = {} if before is None else json.loads(before)
@@ -119,9 +140,8 @@ def started(folder, kind, options, names):
             _write(path, before)
         elif not checkpoint.exists() or not any(checkpoint.iterdir()):
             shutil.rmtree(checkpoint, ignore_errors=True)
-            path.unlink()
             (Path(folder) / _CATEGORIES).unlink()
-            _remove_if_empty(Path(folder))
+            path.unlink()  # last: until then it is a run
         raise
 
 
@@ -160,8 +180,15 @@ def finish(folder, kind, options, estimator, associations=None, **more):
     note(folder, kind, options, **more, model_sha256=_sha256(folder / _MODEL))
     (folder / _OLD_MODEL).unlink(missing_ok=True)
     if kind == "topics" and _has_ended(estimator) and not options.get("keep_checkpoint"):
-        shutil.rmtree(folder / "checkpoint", ignore_errors=True)
+        _drop_checkpoint(folder)
     return has_draws
+
+
+def _drop_checkpoint(folder):
+    """Remove the checkpoint, which is there or not, but never in part."""
+    shutil.rmtree(folder / _GONE, ignore_errors=True)  # where this was killed
+    (folder / _CHECKPOINT).rename(folder / _GONE)
+    shutil.rmtree(folder / _GONE, ignore_errors=True)
 
 
 def _has_ended(estimator):
@@ -241,7 +268,5 @@ def _encode(thing):
 
 
 def _write(path, content):
-    """Write a file whole or not at all."""
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    with whole(path) as file:
+        file.write(content)

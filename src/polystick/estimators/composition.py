@@ -21,7 +21,7 @@ class DynamicMultinomial(DynamicsEstimator):
         What a step's standard deviation is about, a priori; it is learned, with correlations.
     inference : Gibbs or None
         None is four chains, until they have 400 effective draws but for 2000 draws each at the most.
-    decomposition, n_categories, random_state, n_jobs, progress, checkpoint
+    decomposition, n_categories, random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `MultinomialLDS`; the cost of a step grows with the cube of the number of categories.
 
     Attributes
@@ -47,7 +47,7 @@ class DynamicMultinomial(DynamicsEstimator):
 
     def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.dynamics = dynamics
         self.step_scale = step_scale
         self.decomposition = decomposition
@@ -57,6 +57,7 @@ class DynamicMultinomial(DynamicsEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         if self.dynamics not in ("walk", "return"):

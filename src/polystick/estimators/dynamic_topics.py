@@ -56,7 +56,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
         This model is sampled only. None is Gibbs sampling with three chains.
-    random_state, n_jobs, progress, checkpoint
+    random_state, n_jobs, progress, checkpoint, checkpoint_every
         As in `CorrelatedTopicModel`.
 
     Attributes
@@ -87,7 +87,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
                  word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
                  inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
@@ -102,6 +102,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X, y=None, *, times=None, resume=False):
         """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.

@@ -50,6 +50,8 @@ class MultinomialLDS(DynamicsEstimator):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -79,7 +81,8 @@ class MultinomialLDS(DynamicsEstimator):
 
     def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
                  bias_scale=1.0, decomposition="frequency", n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.inputs_on = inputs_on
         self.emission_bias = emission_bias
@@ -92,6 +95,7 @@ class MultinomialLDS(DynamicsEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)

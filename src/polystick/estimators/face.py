@@ -40,8 +40,9 @@ class Fit(NamedTuple):
 class Face(BaseEstimator):
     """A model as scikit-learn knows it.
 
-    One that is run by a schedule has inference, random_state, n_jobs, progress and checkpoint, and says which
-    `_schedules` its model has and which is the default. One that is not has none of these parameters.
+    One that is run by a schedule has inference, random_state, n_jobs, progress, checkpoint and
+    checkpoint_every, and says which `_schedules` its model has and which is the default. One that is not has
+    none of these parameters.
     """
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
@@ -51,6 +52,7 @@ class Face(BaseEstimator):
     n_jobs: int | None = None
     progress: bool | Callable | None = False
     checkpoint: str | os.PathLike | None = None
+    checkpoint_every: float = 60.0
 
     # one way to run a fit
 
@@ -69,6 +71,7 @@ class Face(BaseEstimator):
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=fit.resume,
+            every=self.checkpoint_every,
             coords=coords,
         )
         self.model_, self.inference_, self.seed_ = model, fit.inference, fit.seed
@@ -102,7 +105,7 @@ class Face(BaseEstimator):
         return self._default
 
     def _check_running(self):
-        check_running(self.n_jobs, self.progress, self.checkpoint)
+        check_running(self.n_jobs, self.progress, self.checkpoint, self.checkpoint_every)
 
     # files
 

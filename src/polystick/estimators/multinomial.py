@@ -70,6 +70,8 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
 
     def __init__(self, *, link="stick", covariance=None, decomposition="frequency", prior=None,
                  inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.link = link
         self.covariance = covariance
         self.decomposition = decomposition
@@ -107,6 +109,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X, y=None, *, resume=False):
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame.

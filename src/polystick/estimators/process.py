@@ -79,6 +79,8 @@ class MultinomialGP(ProcessEstimator):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(Z, X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -114,7 +116,8 @@ class MultinomialGP(ProcessEstimator):
 
     def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
                  decomposition="frequency", solver="auto", tolerance=TOLERANCE, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.learn = learn
@@ -127,6 +130,7 @@ class MultinomialGP(ProcessEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _learn(self, resume):
         fit, model = self._begin(resume), self._make_model()

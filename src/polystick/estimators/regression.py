@@ -8,7 +8,7 @@ from polystick import scores
 from polystick.design import as_frame
 from polystick.estimators import covariates as rows_of_both
 from polystick.estimators import regression_parts as parts
-from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
+from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit
 from polystick.estimators.effects import Effects
 from polystick.estimators.face import Face
 from polystick.estimators.groupings import grouping
@@ -66,6 +66,8 @@ class MultinomialRegression(Face):
         True shows a bar, None where a person watches. A function is called after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, y, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -98,7 +100,8 @@ class MultinomialRegression(Face):
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
                  decomposition=None, prior_scale=2.5, group_scale=1.0, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None):  # fmt: skip
+                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
+                 checkpoint_every=60.0):  # fmt: skip
         self.formula = formula
         self.groups = groups
         self.overdispersion = overdispersion
@@ -111,6 +114,7 @@ class MultinomialRegression(Face):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X, y, *, resume=False):
         """Learn from covariates and what was counted with them.
@@ -232,7 +236,7 @@ class MultinomialRegression(Face):
 
         Parameters
         ----------
-        X, y : the rows of the fit, for log_likelihood
+        X, y : the rows of the fit, or None, for they are kept
         log_likelihood : bool
             Log probability of each row's counts given the parameters of each draw, with overdispersion
             integrated out: for ``az.loo`` and ``az.compare``.
@@ -241,8 +245,9 @@ class MultinomialRegression(Face):
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, False, False, n_draws, None)
-        need_rows(X, asked)
         names = tuple(n for n in parts.State._fields if n in self.posterior_.names())
+        if X is None and log_likelihood:
+            X, y = self._frame, self._seen
         if X is None:
             return assembled(
                 self.posterior_,

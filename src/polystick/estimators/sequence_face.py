@@ -8,7 +8,14 @@ from polystick.estimators import sequence_replicates
 from polystick.estimators.face import Face
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
-from polystick.estimators.sequence_results import Filtered, Forecast, Smoothed, forecast_of
+from polystick.estimators.sequence_results import (
+    Filtered,
+    Forecast,
+    Likeliest,
+    Smoothed,
+    forecast_of,
+    likeliest,
+)
 from polystick.estimators.sequences import Read, read_sequences
 from polystick.estimators.tables import steps_after, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
@@ -19,7 +26,7 @@ from polystick.validation import (
     check_level,
 )
 
-__all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
+__all__ = ["STATES", "Filtered", "Forecast", "Likeliest", "SequenceEstimator", "Smoothed"]
 
 STATES = 32  # posterior states that predictions are averaged over
 
@@ -126,6 +133,7 @@ class SequenceEstimator(Face):
             read,
             n_draws,
             n_particles,
+            "current",
             lambda f: (f.states, f.spread + np.square(f.states), f.current),
         )
         return [
@@ -139,13 +147,28 @@ class SequenceEstimator(Face):
             for (states, squares, pi), index in zip(found, read.indexes)
         ]
 
-    def predict_proba(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+    def predict_proba(self, X, inputs=None, *, n_top=None, n_draws=STATES, n_particles=None):
         """Return the probabilities (steps, K) of each sequence one step ahead: given what was before.
 
-        Parameters are those of `filter`.
+        Parameters
+        ----------
+        X, inputs, n_draws, n_particles : as in `filter`
+        n_top : int or None
+            How many categories to tell of, the likeliest of each step: then the result is a list of
+            `Likeliest` (categories, probabilities), both (steps, n_top), the likeliest first.
         """
+        if n_top is not None:
+            check_integer("n_top", n_top, at_least=1)
         read = self._read(X, inputs)
-        found = self._means(read, n_draws, n_particles, lambda f: (f.predicted,))
+
+        def finish(ahead):
+            return (ahead,) if n_top is None else likeliest(ahead, n_top)
+
+        picked = n_draws, n_particles, "predicted", lambda f: (f.predicted,)
+        found = self._means(read, *picked, finish)
+        if n_top is not None:
+            names = self.categories_
+            return [Likeliest(names[top], pi, at) for (top, pi), at in zip(found, read.indexes)]
         return [tabled(self, pi, index) for (pi,), index in zip(found, read.indexes)]
 
     def score_steps(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
@@ -196,13 +219,13 @@ class SequenceEstimator(Face):
             result.extend(np.split(np.stack(list(found)), cuts, axis=1))
         return result
 
-    def _means(self, read, n_draws, n_particles, pick):
-        """Return for each sequence the averages over draws of what is picked of its filter."""
+    def _means(self, read, n_draws, n_particles, shown, pick, finish=lambda *means: means):
+        """Return for each sequence the averages over draws of what is picked of its filter, finished."""
         result: list[tuple] = []
-        options = {"probabilities": True, "n_particles": n_particles}
+        options = {"show": (shown,), "n_particles": n_particles}
         for rows, found in self._map(read, n_draws, lambda f, *_: pick(f), **options):
             cuts = _starts(read.lengths[rows])[1:-1]
-            result.extend(zip(*(np.split(part, cuts) for part in _mean(found))))
+            result.extend(zip(*(np.split(part, cuts) for part in finish(*_mean(found)))))
         return result
 
     def _map(self, read, n_draws, work, **options):
@@ -352,7 +375,11 @@ def _starts(lengths):
 
 def _mean(found):
     """Return the mean of tuples of arrays, which need not be held all at once."""
-    total, n = list(next(found)), 1
+    total, n = [np.array(part) for part in next(found)], 1
     for parts in found:
-        total, n = list(map(np.add, total, parts)), n + 1
-    return [part / n for part in total]
+        for part, more in zip(total, parts):
+            part += more
+        n += 1
+    for part in total:
+        part /= n
+    return total

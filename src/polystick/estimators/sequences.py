@@ -12,7 +12,7 @@ import scipy.sparse
 
 from polystick.estimators.row_names import labels_of
 from polystick.estimators.tables import index_of
-from polystick.validation import LARGEST_COUNT, category_names
+from polystick.validation import LARGEST_COUNT, as_frame, category_names
 
 __all__ = ["Read", "as_array", "as_list", "read_sequences"]
 
@@ -65,7 +65,7 @@ def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
     categories   : the names seen in fit, or None
     shortest     : the least number of steps
     """
-    given = as_list(X)
+    given = [as_frame(sequence) for sequence in as_list(as_frame(X))]
     if not given:
         raise ValueError("X must have at least one sequence; got an empty list")
     sequences = [_read_one(sequence, i) for i, sequence in enumerate(given)]

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from sklearn import get_config
 
+from polystick.validation import as_frame
+
 __all__ = ["TABLES", "framed", "index_of", "steps_after", "tabled"]
 
 TABLES = ("default", "pandas", None)  # what `set_output` may be told
@@ -21,7 +23,7 @@ def tabled(face: Any, values: np.ndarray, index: pd.Index | None) -> Any:
 
 def index_of(X: object) -> pd.Index | None:
     """Return the index of a table; None where rows have no names."""
-    index = getattr(X, "index", None)
+    index = getattr(as_frame(X), "index", None)
     return index if isinstance(index, pd.Index) else None
 
 

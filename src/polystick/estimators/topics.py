@@ -87,6 +87,8 @@ class CorrelatedTopicModel(TopicEffects):
         with a `Progress` after each sweep.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -130,7 +132,7 @@ class CorrelatedTopicModel(TopicEffects):
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
                  word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, prior=None,
                  vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None):  # fmt: skip
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition
@@ -145,6 +147,7 @@ class CorrelatedTopicModel(TopicEffects):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     @available_if(_takes_streams)
     def partial_fit(self, X, y=None, *, corpus_size=None):

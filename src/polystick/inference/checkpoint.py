@@ -3,28 +3,34 @@
 A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-draws-N.npz` (what
 was drawn between two saves) and `polystick-manifest.json`, which names the files that count with their
 checksums. Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only
-commit. Nothing is pickled, and files of other names are never touched.
+commit. It is there from the start, naming no files yet: so files without a manifest have lost it, and are
+left alone. Nothing is pickled, files of other names are never touched, and the folder has one writer.
 """
 
+import contextlib
 import dataclasses
 import hashlib
+import io
 import json
-import os
 import re
 import time
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 
+from polystick.folders import InUseError, one_writer, whole
 from polystick.inference.protocols import Array, Held
 from polystick.validation import warn_user
 
-FORMAT = 2  # moments of each chain, and what is watched
+FORMAT = 3  # fingerprints that know where a part ends
 _STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
-_OURS = re.compile(r"polystick-((state|draws)-\d+\.(npz|tmp)|(manifest|probe)\.tmp)")
+_SAVED = re.compile(r"polystick-(state|draws)-\d+\.npz")
+_LEFT = re.compile(r"polystick-((state|draws)-\d+(\.npz)?|(manifest|probe)(\.json)?)\.tmp")
 _KIND = "polystick checkpoint"
 
 
@@ -42,14 +48,21 @@ def fingerprint(thing: object) -> str:
 
 def _pieces(thing: Any) -> Iterator[bytes | memoryview]:
     if isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
-        yield f"{thing.dtype.str}{thing.shape}".encode()
+        yield _ended(f"{thing.dtype.str}{thing.shape}")  # which tells how many bytes follow
         yield np.ascontiguousarray(thing).view(np.uint8).data if thing.size else b""
     elif isinstance(thing, str | int | float | bool | np.generic | None):
-        yield repr(thing).encode()
+        yield _ended(repr(thing))
     else:
-        yield type(thing).__name__.encode()
-        for part in _parts(thing):
+        parts = _parts(thing)
+        yield _ended(f"{type(thing).__name__} {len(parts)}")
+        for part in parts:
             yield from _pieces(part)
+
+
+def _ended(said: str) -> bytes:
+    """Return words after their length, so that no two lists of words look the same in a row."""
+    encoded = said.encode(errors="surrogatepass")
+    return f"{len(encoded)}:".encode() + encoded
 
 
 def _parts(thing: Any) -> list[Any]:
@@ -59,9 +72,9 @@ def _parts(thing: Any) -> list[Any]:
     if dataclasses.is_dataclass(thing):
         return [(field.name, getattr(thing, field.name)) for field in dataclasses.fields(thing)]
     if isinstance(thing, dict):
-        return [len(thing), *thing.items()]
+        return [*thing.items()]
     if isinstance(thing, tuple | list):
-        return [len(thing), *thing]
+        return [*thing]
     raise TypeError(f"a checkpoint can't tell runs apart by a {type(thing).__name__}")
 
 
@@ -75,22 +88,59 @@ class Checkpoint:
         self.identity = identity
         self.every = every
         self._files: dict[str, str] = {}
+        self._saved: int | None = None  # the sweep of the checkpoint that is there
+        self._begun = False  # whether the manifest is by this run
         self._last = time.monotonic()
 
     def exists(self) -> bool:
-        return (self.folder / _MANIFEST).exists()
+        """Tell whether a run has saved itself here."""
+        if (self.folder / _MANIFEST).exists():
+            return bool(self._manifest()["files"])
+        self._refuse_lost()
+        return False
+
+    def _refuse_lost(self) -> None:
+        """Raise where there are files of a run, but not what says which of them count."""
+        lost = sorted(path.name for path in self._entries() if _SAVED.fullmatch(path.name))
+        if lost:
+            raise CheckpointError(
+                f"{self.folder} holds {lost[0]}, but not {_MANIFEST}, which says what counts; it was left as "
+                "it is: restore the manifest from a copy, or give another folder to start anew"
+            )
+
+    def _entries(self) -> list[Path]:
+        return [*self.folder.iterdir()] if self.folder.is_dir() else []
 
     def prepare(self) -> None:
-        """Make the folder and see that it can be written to, before hours of work depend on it."""
+        """Note that a run begins, and so see that it can be saved, before hours of work depend on it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            _write(self.folder / "polystick-probe.tmp", b"")
-            (self.folder / "polystick-probe.tmp").unlink()
+            self._commit(0, {})
         except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint folder must be writable; {self.folder} is not "
-                f"({error.strerror}); choose another folder"
-            ) from error
+            raise self._not_writable(error) from error
+
+    def _not_writable(self, error: OSError) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint folder must be writable; {self.folder} is not "
+            f"({error.strerror}); choose another folder"
+        )
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other writers out; a run that saves nothing leaves nothing."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(one_writer(self.folder))
+            except InUseError as error:
+                raise CheckpointError(str(error)) from error
+            except OSError as error:
+                if not (self.folder / _MANIFEST).exists():
+                    raise self._not_writable(error) from error
+            try:
+                yield
+            finally:
+                if self._begun and not self._files:
+                    (self.folder / _MANIFEST).unlink(missing_ok=True)
 
     def due(self) -> bool:
         return time.monotonic() - self._last >= self.every
@@ -100,9 +150,14 @@ class Checkpoint:
         try:
             self._save(sweep, state, draws)
         except OSError as error:
+            left = (
+                "and there is none yet"
+                if self._saved is None
+                else f"and the one after sweep {self._saved} is still there"
+            )
             warn_user(
                 f"no checkpoint could be written to {self.folder} after sweep {sweep} ({error}); the run "
-                "goes on, and the last good checkpoint is still there"
+                f"goes on, {left}"
             )
             return False
         finally:
@@ -116,24 +171,30 @@ class Checkpoint:
             fresh[f"{_DRAWS}{sweep}.npz"] = draws
         for name, arrays in fresh.items():
             kept[name] = _write_arrays(self.folder / name, arrays)
+        self._commit(sweep, kept)
+        self._files, self._saved = kept, sweep
+        self._sweep_out()
+
+    def _commit(self, sweep: int, files: Mapping[str, str]) -> None:
         manifest: dict[str, object] = {
             "kind": _KIND,
             "format": FORMAT,
             "sweep": sweep,
-            "files": kept,
+            "files": files,
+            "identity": self.identity,
         }
-        manifest["identity"] = self.identity
         manifest["checksum"] = _checksum(manifest)
-        _write(self.folder / _MANIFEST, json.dumps(manifest, indent=1).encode())
-        self._files = kept
-        self._sweep_out()
+        with whole(self.folder / _MANIFEST) as file:
+            file.write(json.dumps(manifest, indent=1).encode())
+        self._begun = True
 
     def load(self) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
         """Return (sweep, state, list of draws) after every check has passed."""
         manifest = self._manifest()
+        self._refuse_foreign(manifest["identity"])
         arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
         self._files = manifest["files"]
-        sweep = manifest["sweep"]
+        self._saved = sweep = manifest["sweep"]
         draws = sorted((n for n in arrays if n.startswith(_DRAWS)), key=_sweep_of)
         return sweep, arrays[f"{_STATE}{sweep}.npz"], [arrays[name] for name in draws]
 
@@ -142,7 +203,14 @@ class Checkpoint:
         try:
             manifest: dict[str, Any] = json.loads(path.read_bytes())
             checksum = manifest.pop("checksum")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             raise CheckpointError(
                 f"{path} must be the manifest of a polystick checkpoint, but it can't be read as one "
                 f"({error}); it was left as it is: give another folder, or delete this one to start anew"
@@ -152,12 +220,13 @@ class Checkpoint:
                 f"{path} is damaged or was edited: its checksum does not fit; it was left as it is: "
                 "restore it from a copy, or delete the folder to start anew"
             )
-        if manifest["format"] != FORMAT:
+        if manifest.get("format") != FORMAT:
             raise CheckpointError(
-                f"{path} has format {manifest['format']}, and this version of polystick reads {FORMAT}; "
+                f"{path} has format {manifest.get('format')}, and this version of polystick reads {FORMAT}; "
                 "resume with the version that wrote it"
             )
-        self._refuse_foreign(manifest["identity"])
+        if not _names_ours(manifest):
+            raise CheckpointError(f"{path} names files that no checkpoint has; do not use it")
         return manifest
 
     def _refuse_foreign(self, theirs: Mapping[str, object]) -> None:
@@ -187,13 +256,19 @@ class Checkpoint:
                 f"{path} is damaged: its checksum does not fit; it was left as it is: restore it from a "
                 "copy, or delete the folder to start anew"
             )
-        with np.load(path, allow_pickle=False) as arrays:
-            return dict(arrays)
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                return dict(arrays)
+        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise CheckpointError(
+                f"{path} must hold plain arrays, and does not ({error})"
+            ) from error
 
     def _sweep_out(self) -> None:
         """Remove files of ours that no longer count."""
-        for path in self.folder.iterdir():
-            if _OURS.fullmatch(path.name) and path.name not in self._files:
+        for path in self._entries():
+            ours = _SAVED.fullmatch(path.name) or _LEFT.fullmatch(path.name)
+            if ours and path.name not in self._files:
                 path.unlink()
 
 
@@ -209,7 +284,8 @@ class Saved(Protocol):
     def kept(self) -> str | None:
         """Say what an interruption leaves, or None."""
 
-    def save(self, saver: Checkpoint) -> None: ...
+    def save(self, saver: Checkpoint) -> bool:
+        """Save the run; tell whether that worked."""
 
     def restore(self, saver: Checkpoint) -> None: ...
 
@@ -222,27 +298,62 @@ def stored_seed(folder: str | Path) -> int | None:
         return None  # `load` says what is wrong with it
 
 
+@contextlib.contextmanager
 def open_checkpoint(
-    run: Saved, folder: str | Path | None, resume: bool, every: float
-) -> Checkpoint | None:
-    """Return where the run saves itself, or None; with resume, put the run where it stood."""
+    run: Saved,
+    folder: str | Path | None,
+    resume: bool,
+    every: float,
+    coords: Mapping[str, Any] | None = None,
+) -> Iterator[Checkpoint | None]:
+    """Hold the folder that the run saves itself to, or None; with resume, put the run where it stood.
+
+    coords : names of rows and categories, which are part of what was run
+    """
     if folder is None:
         if resume:
             raise CheckpointError(
                 "to resume, name the checkpoint folder of the run: checkpoint=..."
             )
-        return None
-    saver = Checkpoint(folder, run.identity(run.held.shards), every)
-    if not saver.exists():
-        saver.prepare()
-    elif resume:
+        yield None
+        return
+    identity = {**run.identity(run.held.shards), "names": _fingerprint_of_names(coords or {})}
+    saver = Checkpoint(folder, identity, every)
+    with saver.held():
+        if not saver.exists():
+            saver.prepare()
+        elif resume:
+            _restore(run, saver)
+        else:
+            raise CheckpointError(
+                f"{saver.folder} already holds a checkpoint; pass resume=True to go on with that run, or "
+                "give another folder"
+            )
+        yield saver
+
+
+def _fingerprint_of_names(coords: Mapping[str, Any]) -> str:
+    labels = {name: np.asarray(values, dtype=object).ravel() for name, values in coords.items()}
+    return fingerprint({name: [str(label) for label in found] for name, found in labels.items()})
+
+
+def _restore(run: Saved, saver: Checkpoint) -> None:
+    try:
         run.restore(saver)
-    else:
+    except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{saver.folder} already holds a checkpoint; pass resume=True to go on with that run, or give "
-            "another folder"
-        )
-    return saver
+            f"the checkpoint in {saver.folder} holds other arrays than this run has ({error!r}); it was left "
+            "as it is: give another folder"
+        ) from error
+
+
+def _names_ours(manifest: Mapping[str, object]) -> bool:
+    """Tell whether a manifest, whose checksum anybody can compute, says what ours say."""
+    files, sweep = manifest.get("files"), manifest.get("sweep")
+    if not isinstance(files, dict) or not isinstance(manifest.get("identity"), dict):
+        return False
+    known = all(_SAVED.fullmatch(name) for name in files)
+    return known and (not files or f"{_STATE}{sweep}.npz" in files)
 
 
 def _sweep_of(name: str) -> int:
@@ -254,36 +365,8 @@ def _checksum(manifest: Mapping[str, object]) -> str:
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write an npz file whole or not at all; return its checksum."""
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
+    """Write an npz file; return its checksum."""
+    with whole(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
-        _flush(file)
-    with open(temporary, "rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    _rename(temporary, path)
-    return checksum
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        _flush(file)
-    _rename(temporary, path)
-
-
-def _flush(file: IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _rename(temporary: Path, path: Path) -> None:
-    os.replace(temporary, path)
-    if os.name == "nt":  # folders can't be opened there, and are written through
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        file.seek(0)
+        return hashlib.file_digest(file, "sha256").hexdigest()

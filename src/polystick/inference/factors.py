@@ -98,10 +98,10 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         """Say what an interruption leaves, or None."""
         return f"the factors of {self.sweep} sweeps are kept" if self.sweep else None
 
-    def save(self, saver: Checkpoint) -> None:
+    def save(self, saver: Checkpoint) -> bool:
         rows = {f"rows.{name}": value for name, value in self.held.gather()[0].items()}
         state = {**flattened(self.factor), **rows, "elbo": np.array(self.elbo)}
-        saver.save(self.sweep, state, {})
+        return saver.save(self.sweep, state, {})
 
     def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, _ = saver.load()
@@ -200,20 +200,19 @@ def ascend(
     checkpoint: str | Path | None,
     resume: bool,
     every: float,
+    coords: Mapping[str, Any] | None,
 ) -> bool:
     """Advance a run until it has finished; tell whether it did, or was interrupted."""
-    saver = open_checkpoint(run, checkpoint, resume, every)
-    with (
-        Monitor(progress, total, done=run.sweep, label="bound") as monitor,
-        Interruption() as interruption,
-    ):
-        while not run.finished() and not interruption.requested:
-            run.advance()
-            monitor.update(run.sweep, run.elbo[-1])
-            if saver and (saver.due() or run.finished()):
-                run.save(saver)
-    if interruption.requested:
-        report_interruption(run, saver)
+    saving = open_checkpoint(run, checkpoint, resume, every, coords)
+    with saving as saver, Interruption() as interruption:
+        with Monitor(progress, total, done=run.sweep, label="bound") as monitor:
+            while not run.finished() and not interruption.requested:
+                run.advance()
+                monitor.update(run.sweep, run.elbo[-1])
+                if saver and (saver.due() or run.finished()):
+                    run.save(saver)
+        if interruption.requested:
+            report_interruption(run, saver)
     return not interruption.requested
 
 

@@ -143,15 +143,17 @@ class Gibbs:
         total = self.n_burn + self.most_draws * self.thin
         with execution or Serial() as mapping, one_blas_thread():
             run = _Run(self, model, shards, seed, mapping)
-            saver = open_checkpoint(run, checkpoint, resume, every)
-            with Monitor(progress, total, run.sweep) as monitor, Interruption() as interruption:
-                while not (run.finished() or interruption.requested):
-                    run.advance()
-                    monitor.update(run.sweep, float(np.mean(run.log_likelihood)), run.progress())
-                    if saver and (saver.due() or run.finished()):
-                        run.save(saver)
-            if interruption.requested:
-                report_interruption(run, saver)
+            saving = open_checkpoint(run, checkpoint, resume, every, coords)
+            with saving as saver, Interruption() as interruption:
+                with Monitor(progress, total, run.sweep) as monitor:
+                    while not (run.finished() or interruption.requested):
+                        run.advance()
+                        likelihood = float(np.mean(run.log_likelihood))
+                        monitor.update(run.sweep, likelihood, run.progress())
+                        if saver and (saver.due() or run.finished()):
+                            run.save(saver)
+                if interruption.requested:
+                    report_interruption(run, saver)
             posterior = run.posterior(coords)
         trouble = posterior.verdict().trouble()
         if trouble and not interruption.requested:
@@ -265,15 +267,17 @@ class _Run(Generic[S, P, L, R, T]):
         n = self.recorder.n_added
         return f"the {n} draws of each chain are kept" if n else None
 
-    def save(self, saver: Checkpoint) -> None:
+    def save(self, saver: Checkpoint) -> bool:
         state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
         for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
             for name, value in parameters._asdict().items():
                 state[f"chain{chain}.parameters.{name}"] = value
             for name, value in rows.items():
                 state[f"chain{chain}.rows.{name}"] = value
-        if saver.save(self.sweep, state, self.recorder.unsaved()):
+        saved = saver.save(self.sweep, state, self.recorder.unsaved())
+        if saved:
             self.recorder.mark_saved()
+        return saved
 
     def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, chunks = saver.load()

@@ -78,7 +78,7 @@ class MeanField:
         check_model(model, "MeanField")
         with execution or Serial() as mapping, one_blas_thread():
             run = _Run(self, model, shards, seed, mapping)
-            ended = ascend(run, self.max_sweeps, progress, checkpoint, resume, every)
+            ended = ascend(run, self.max_sweeps, progress, checkpoint, resume, every, coords)
             if ended:
                 _warn_of_its_end(run)
             return run.posterior(coords)

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from polystick.folders import beside
 from polystick.inference.convergence import (
     MIN_ESS,
     Verdict,
@@ -175,7 +176,7 @@ class Posterior:
             raise FileNotFoundError(
                 f"the folder {path.parent} must exist before draws are saved to it"
             )
-        temporary = path.with_name(path.name + ".tmp")
+        temporary = beside(path)
         try:
             self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(self.tree))
             os.replace(temporary, path)
@@ -243,6 +244,19 @@ def suited_to_arviz(tree: Any) -> Any:
     kind = vars(_import_arviz()).get("InferenceData")  # 1.x answers to the name, with a DataTree
     convert = getattr(kind, "from_datatree", None)
     return tree if convert is None else convert(tree)
+
+
+def leave_one_out(tree: Any) -> tuple[Array, Array]:
+    """Return log probabilities (n,) of rows given the others, and k-hat (n,), by smoothed weights.
+
+    tree : what `suited_to_arviz` returned, with the log likelihood of one axis of rows
+    """
+    arviz = _import_arviz()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # k-hat says the same, row by row
+        found = arviz.loo(tree, pointwise=True)
+    each = found.loo_i if hasattr(found, "loo_i") else found.elpd_i  # ArviZ 0.x and 1.x
+    return np.asarray(each, dtype=float), np.asarray(found.pareto_k, dtype=float)
 
 
 def _packing(tree: Any) -> dict[str, Any]:

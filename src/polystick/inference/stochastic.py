@@ -96,7 +96,7 @@ class StochasticVI:
         check_model(model, "StochasticVI")
         with execution or Serial() as mapping, one_blas_thread():
             run = _Run(self, model, shards, seed, mapping)
-            ascend(run, run.n_steps, progress, checkpoint, resume, every)
+            ascend(run, run.n_steps, progress, checkpoint, resume, every, coords)
             run.settle_rows()
             return run.posterior(coords)
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from polystick.kernels import kernel
+from polystick.kernels import elementary, kernel
 
 
 @kernel
@@ -188,10 +188,12 @@ def log_probabilities(children, psi, log_pi):
     """
     high = np.zeros(len(children))
     low = np.zeros(len(children))
+    tails = np.empty(len(children))
     for i in range(len(psi)):
+        for node in range(len(children)):  # on its own, so that it is vectorised
+            tails[node] = elementary.log_1p(elementary.exp(-abs(psi[i, node])))
         for node in range(len(children)):
-            x = psi[i, node]
-            tail = math.log1p(math.exp(-abs(x)))
+            x, tail = psi[i, node], tails[node]
             for side in range(2):
                 log_sigmoid = min(x, 0.0) - tail if side == 0 else min(-x, 0.0) - tail
                 a, b = _add(high[node], low[node], log_sigmoid)

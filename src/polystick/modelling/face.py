@@ -54,6 +54,8 @@ class Estimator(Face):
         True shows a bar, None where a person watches.
     checkpoint : path or None
         A folder that the run saves itself to, so that ``fit(X, resume=True)`` can go on after a kill.
+    checkpoint_every : float
+        Seconds between two saves, about; the end of a run is saved in any case.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class Estimator(Face):
         n_jobs: int | None = None,
         progress: Show = None,
         checkpoint: str | Path | None = None,
+        checkpoint_every: float = 60.0,
     ) -> None:
         self.model = model
         self.inference = inference
@@ -82,6 +85,7 @@ class Estimator(Face):
         self.n_jobs = n_jobs
         self.progress = progress
         self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, X: Any, y: object = None, *, resume: bool = False) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame."""
