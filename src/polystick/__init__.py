@@ -12,10 +12,12 @@ _HOMES = {
     "CheckpointError": "inference.checkpoint",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
+    "Decoded": "baselines.state_paths",
     "Decomposition": "decomposition",
     "DirichletMultinomial": "baselines.multinomial_models",
     "DynamicMultinomial": "estimators.composition",
     "DynamicTopicModel": "estimators.dynamic_topics",
+    "FilterState": "estimators.streams",
     "Filtered": "estimators.sequence_results",
     "Forecast": "estimators.sequence_results",
     "Gibbs": "inference.gibbs",
@@ -23,6 +25,7 @@ _HOMES = {
     "LDA": "baselines.topic_models",
     "LogisticNormalLDS": "baselines.sequence_models",
     "LogisticNormalTopicModel": "baselines.topic_models",
+    "Likeliest": "estimators.sequence_results",
     "MeanField": "inference.mean_field",
     "MergedTopics": "estimators.merged_topics",
     "ModelFileError": "storage",
@@ -38,6 +41,7 @@ _HOMES = {
     "Smoothed": "estimators.sequence_results",
     "SmoothedUnigram": "baselines.sequence_models",
     "StochasticVI": "inference.stochastic",
+    "Updated": "estimators.streams",
     "alignment": None,
     "baselines": None,
     "choose_n_topics": "estimators.topic_choice",
@@ -53,6 +57,7 @@ _HOMES = {
     "scores": None,
     "texts": None,
     "topic_stability": "estimators.topic_stability",
+    "warm_up": "warmup",
 }
 
 __all__ = sorted(_HOMES)

@@ -129,6 +129,7 @@ class LogisticNormalLDS(SequenceBaseline):
 
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
     _has_particles = True
+    _goes_on = False
 
     def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
-from polystick.estimators import sequence_replicates
+from polystick.estimators import sequence_replicates, streams
 from polystick.estimators.face import Face
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
@@ -28,7 +28,7 @@ from polystick.validation import (
 
 __all__ = ["STATES", "Filtered", "Forecast", "Likeliest", "SequenceEstimator", "Smoothed"]
 
-STATES = 32  # posterior states that predictions are averaged over
+STATES = streams.STATES
 
 
 class SequenceEstimator(Face):
@@ -42,6 +42,7 @@ class SequenceEstimator(Face):
 
     _takes_inputs = False
     _has_particles = False  # in its filters
+    _goes_on = True  # its filter, from a state
     _has_likelihood = True  # of counts: the posterior is given these
 
     def fit(self, X, inputs=None, *, resume=False):
@@ -112,6 +113,10 @@ class SequenceEstimator(Face):
     to_arviz = sequence_replicates.to_arviz
 
     # given what was seen before
+
+    filter_state = streams.filter_state
+    update = streams.update
+    predict_next = streams.predict_next
 
     def filter(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
         """Return states and probabilities of each step, given what was seen up to it.
@@ -267,7 +272,7 @@ class SequenceEstimator(Face):
         ----------
         n_steps : int
         X, inputs : as in `fit`
-            None goes on with the sequences of the fit.
+            None goes on with the sequences of the fit, and a `FilterState` with the one that it has seen.
         n_draws : int
             Paths of states to draw, from at most 32 posterior draws of the parameters.
         level : float
@@ -283,6 +288,11 @@ class SequenceEstimator(Face):
         check_integer("n_steps", n_steps, at_least=1)
         check_integer("n_draws", n_draws, at_least=1)
         check_level(level)
+        if isinstance(X, streams.FilterState):
+            new_inputs = self._new_inputs(new_inputs, n_steps, 1)
+            draws = streams.draw_paths(self, X, n_steps, n_draws, new_inputs)
+            index = steps_after(None, X.n_steps, n_steps)
+            return [forecast_of(draws, level, self.categories_, index)]
         read = self._read_again(X, inputs)
         new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
         n_laws = len(self._draws(min(n_draws, STATES)))
