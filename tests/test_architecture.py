@@ -59,6 +59,7 @@ MAY_IMPORT = {
         "inference",
         "models",
         "population",
+        "report",
         "scores",
         "texts",
         "validation",
@@ -95,6 +96,7 @@ MAY_IMPORT = {
     },
     "datasets": set(),
     "layout": set(),
+    "report": {"layout"},
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},

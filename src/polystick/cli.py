@@ -10,6 +10,7 @@ import click
 COMMANDS = {
     "fit": "polystick.commands.fit",
     "plot": "polystick.commands.plot",
+    "report": "polystick.commands.report",
     "reproduce": "polystick.commands.reproduce",
     "score": "polystick.commands.score",
     "show": "polystick.commands.show",

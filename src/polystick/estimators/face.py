@@ -13,8 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from sklearn.base import BaseEstimator
-
+from polystick.estimators.explored import Explored
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.tables import TABLES
 from polystick.inference.execution import execution_for
@@ -37,7 +36,7 @@ class Fit(NamedTuple):
     resume: bool
 
 
-class Face(BaseEstimator):
+class Face(Explored):
     """A model as scikit-learn knows it.
 
     One that is run by a schedule has inference, random_state, n_jobs, progress, checkpoint and
