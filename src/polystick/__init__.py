@@ -9,7 +9,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Association": "estimators.association",
-    "CheckpointError": "inference.checkpoint",
+    "CheckpointError": "inference.files",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decoded": "baselines.state_paths",
