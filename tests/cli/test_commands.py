@@ -516,7 +516,7 @@ def test_scores_ask_for_the_categories_of_the_fit(folder, run, tmp_path):
     "arguments",
     [
         ["fit", "topic", "x.csv", "--out", "r"],
-        ["fit", "topics", "x.csv"],
+        ["fit", "topics"],
         ["fit", "topics", "x.csv", "--out", "r", "--topics", "1"],
         ["fit", "gp", "x.csv", "--out", "r"],
         ["fit", "gp", "x.csv", "--out", "r", "--inputs", "a,,b"],
