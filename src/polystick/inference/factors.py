@@ -105,7 +105,7 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, _ = saver.load()
-        self.elbo = list(state["elbo"])
+        self.elbo = state["elbo"].tolist()
         self.factor = rebuilt(self.factor, state)
         names = type(self.held.states[0][0])._fields
         self.held.scatter([{name: state[f"rows.{name}"] for name in names}])
