@@ -95,12 +95,13 @@ MAY_IMPORT = {
     },
     "datasets": set(),
     "layout": set(),
-    "plots": {"layout"},
+    "printable": set(),
+    "plots": {"layout", "printable"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "folders", "paper", "sparse_tables"},
+    "commands": {*PUBLIC, "demo", "folders", "paper", "printable", "sparse_tables"},
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets"},
-    "cli": {"demo"},
+    "cli": {"demo", "printable"},
     "__main__": {"cli"},
 }
 

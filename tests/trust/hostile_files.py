@@ -1,4 +1,4 @@
-"""Files that mean harm, or that nobody looked at: name -> how to write one, as `fit` is then asked to read it."""
+"""Files that mean harm, or that nobody looked at: how to write each, for `fit` to read."""
 
 import bz2
 import decimal

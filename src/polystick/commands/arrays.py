@@ -6,6 +6,7 @@ A header costs nothing to write, and compiled code follows an index wherever it 
 import contextlib
 import io
 import math
+import warnings
 import zipfile
 from typing import Any, NamedTuple
 
@@ -37,15 +38,20 @@ def read_arrays(path):
     """Return the arrays of an NPZ file by name; those of objects, which would run programs, are left out."""
     content = unpacked(path)
     try:
-        _refuse_false_headers(content)
-        _rewind(content)
-        with np.load(content, allow_pickle=False) as stored:
-            names = [name for name in stored.files if f"{name}.npy" in stored.zip.namelist()]
-            return {name: array for name in names if (array := _plain(stored, name)).size}
+        with warnings.catch_warnings(action="ignore"):  # of files that are old
+            _refuse_false_headers(content)
+            _rewind(content)
+            return _arrays_in(content)
     except MemoryError:
         raise
     except Exception as error:  # readers of foreign files raise whatever they come across
         raise ValueError(f"{path} must be an NPZ file of plain arrays ({error})") from error
+
+
+def _arrays_in(content):
+    with np.load(content, allow_pickle=False) as stored:
+        names = [name for name in stored.files if f"{name}.npy" in stored.zip.namelist()]
+        return {name: array for name in names if (array := _plain(stored, name)).size}
 
 
 def _rewind(content):
@@ -157,6 +163,8 @@ def read_market(path):
         raise
     except Exception as error:  # as above
         raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
+    if matrix.dtype.kind not in "iufb":
+        raise ValueError(f"{path} must hold numbers of things; got {matrix.dtype} ones")
     check_width(matrix.shape[1])
     if scipy.sparse.issparse(matrix):
         check_cells(matrix, str(path))
