@@ -99,7 +99,7 @@ def filter_sequence(
     """
     dynamics, bias, start, spread = law
     d, stream, rows = len(start), Stream(key, row), []
-    shows = Stream(np.uint64(stream.draw("next_bits")), row)
+    bits = np.uint64(stream.draw("next_bits"))
     equal, particles, mean = np.full(n, -np.log(n)), None, None
     log_weights = equal
     for t in range(len(bias)):
@@ -112,6 +112,7 @@ def filter_sequence(
             means = dynamics @ particles + bias[t][:, None]
             centre = dynamics @ mean + bias[t]
         log_weights = equal if wrong == "forgets" else log_weights
+        shows = Stream(bits, np.uint64(2 * t))
         ahead = means[:, choose(shows.draw("uniform"), np.exp(log_weights), n_shown)]
         ahead = ahead + shows.draws("normal", d * n_shown).reshape(d, n_shown)
         value, log_ratio, guided = 0.0, 0.0, False
@@ -132,12 +133,14 @@ def filter_sequence(
         particles = origin[:, None] + root @ particles
         mean = particles @ weights
         gap = particles - mean[:, None]
+        shows = Stream(bits, np.uint64(2 * t + 1))
         now = particles[:, choose(shows.draw("uniform"), weights, n_shown)]
         ahead = origin[:, None] + root @ ahead
         rows.append((value, mean, (gap * weights) @ gap.T, ahead, now))
         if 1.0 / np.sum(weights**2) < 0.5 * n:
             particles = particles[:, choose(stream.draw("uniform"), weights, n)]
             log_weights = equal
+    shows = Stream(bits, np.uint64(2 * len(bias) + 1))
     after = particles[:, choose(shows.draw("uniform"), np.exp(log_weights), n_shown)]
     values, means, covs, predicted, current = map(np.array, zip(*rows, strict=True))
     return Filtered(values, means, covs, after, predicted, current)

@@ -22,6 +22,7 @@ PAGES = [
             "regression_peers",
             "processes",
             "sequences",
+            "explorer",
         )
     ),
     "docs/own_models.md",

@@ -9,13 +9,15 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Association": "estimators.association",
-    "CheckpointError": "inference.checkpoint",
+    "CheckpointError": "inference.files",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
+    "Decoded": "baselines.state_paths",
     "Decomposition": "decomposition",
     "DirichletMultinomial": "baselines.multinomial_models",
     "DynamicMultinomial": "estimators.composition",
     "DynamicTopicModel": "estimators.dynamic_topics",
+    "FilterState": "estimators.streams",
     "Filtered": "estimators.sequence_results",
     "Forecast": "estimators.sequence_results",
     "Gibbs": "inference.gibbs",
@@ -23,6 +25,7 @@ _HOMES = {
     "LDA": "baselines.topic_models",
     "LogisticNormalLDS": "baselines.sequence_models",
     "LogisticNormalTopicModel": "baselines.topic_models",
+    "Likeliest": "estimators.sequence_results",
     "MeanField": "inference.mean_field",
     "MergedTopics": "estimators.merged_topics",
     "MultinomialGP": "estimators.process",
@@ -37,6 +40,7 @@ _HOMES = {
     "Smoothed": "estimators.sequence_results",
     "SmoothedUnigram": "baselines.sequence_models",
     "StochasticVI": "inference.stochastic",
+    "Updated": "estimators.streams",
     "alignment": None,
     "baselines": None,
     "choose_n_topics": "estimators.topic_choice",
@@ -51,6 +55,7 @@ _HOMES = {
     "scores": None,
     "texts": None,
     "topic_stability": "estimators.topic_stability",
+    "warm_up": "warmup",
 }
 
 __all__ = sorted(_HOMES)

@@ -12,9 +12,11 @@ from polystick.printable import printable
 COMMANDS = {
     "fit": "polystick.commands.fit",
     "plot": "polystick.commands.plot",
+    "report": "polystick.commands.report",
     "reproduce": "polystick.commands.reproduce",
     "score": "polystick.commands.score",
     "show": "polystick.commands.show",
+    "warmup": "polystick.commands.warmup",
 }
 FAILURES = (ValueError, TypeError, RuntimeError, OSError, ImportError, MemoryError, ArithmeticError)
 # what the library calls by its Python name, and the option that means the same

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from polystick import CorrelatedTopicModel, Gibbs, datasets
+from polystick import CorrelatedTopicModel, Gibbs, datasets, warm_up
 from polystick.commands import diagnosis, pictures, plot, views
 
 N_TOPICS = 24
@@ -27,6 +27,7 @@ def run(folder, *, quick=False):
     click.echo(f"State of the Union addresses, {begin} to {end}: {counts.shape[0]} passages,")
     click.echo(f"{counts.sum()} words, {counts.shape[1]} of them different; {n_topics} topics\n")
     click.echo("compiling (the first time only) and starting ...", err=True)
+    warm_up("topics")
     begun = time.perf_counter()
     inference = Gibbs(n_draws=sweeps, n_burn=sweeps, n_chains=1)
     model = CorrelatedTopicModel(n_topics, inference=inference, random_state=1)

@@ -15,6 +15,7 @@ from polystick.conjugate_dynamics import InverseGamma, MatrixNormalInverseWishar
 from polystick.inference.execution import Threads, add
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
+from polystick.models.sequence_filter import SHOWS
 from statistics_tools import MAX_Z
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -176,7 +177,7 @@ def test_filter_is_the_dense_joint(rng):
     table[2] = 0
     tokens = np.array([3, -1, 0])
     (shard,) = model.shards([table, tokens])
-    found = model.predictor(parameters._asdict()).filter(shard, Key(1), probabilities=True)
+    found = model.predictor(parameters._asdict()).filter(shard, Key(1), show=SHOWS)
     with np.errstate(invalid="ignore"):
         shares = table / table.sum(axis=1, keepdims=True)
     one_hot = np.where(tokens[:, None] < 0, np.nan, np.eye(4)[tokens])

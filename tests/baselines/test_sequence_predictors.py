@@ -12,6 +12,7 @@ from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.keys import Key
+from polystick.models.sequence_filter import SHOWS
 from statistics_tools import MAX_Z, MIN_P, chi_square_pvalue
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -48,7 +49,7 @@ def test_hidden_markov_filter_is_the_sum_over_paths(sequence, rng):
     counts = sequence if sequence.ndim == 2 else np.eye(4)[sequence] * (sequence >= 0)[:, None]
     table = np.exp(counts @ np.log(parameters.emission.T))
     (shard,) = MARKOV.shards([sequence])
-    found = predictor.filter(shard, Key(1), probabilities=True)
+    found = predictor.filter(shard, Key(1), show=SHOWS)
     bare = predictor.filter(shard, Key(1))
     np.testing.assert_array_equal(found.values, bare.values)
     assert bare.predicted is None
@@ -125,9 +126,7 @@ def test_particles_come_to_the_grid(rng, monkeypatch):
     (shard,) = NORMAL.shards([ROWS])
     n = 1000 if PLAIN else 20_000
     runs = 6
-    found = [
-        predictor.filter(shard, Key(i), probabilities=True, n_particles=n) for i in range(runs)
-    ]
+    found = [predictor.filter(shard, Key(i), show=SHOWS, n_particles=n) for i in range(runs)]
     pi = NORMAL.probabilities(parameters.emission, parameters.emission_bias, GRID[:, None])
     steps = list(grid_filter(parameters, ROWS))
     mean = [now @ GRID for _, now, _ in steps]

@@ -353,6 +353,20 @@ def test_learns_what_lasts(name):
     assert (score > static + 0.2) == (name != "unigram")
 
 
+def test_the_likeliest_categories_are_those_of_all(face):
+    whole = face.predict_proba(NEW, **few(face))
+    for n_top in (1, 3, 9):
+        found = face.predict_proba(NEW, n_top=n_top, **few(face))
+        for pi, top in zip(whole, found):
+            n = min(n_top, K)
+            order = np.argsort(-pi, axis=1, kind="stable")[:, :n]
+            np.testing.assert_array_equal(top.categories, order)
+            np.testing.assert_array_equal(top.probabilities, np.take_along_axis(pi, order, 1))
+            assert list(top.to_frame()["probability"].columns) == list(range(1, n + 1))
+    with pytest.raises(ValueError, match="n_top must be at least 1"):
+        face.predict_proba(NEW, n_top=0)
+
+
 # one by one
 
 

@@ -54,12 +54,23 @@ def empty_outputs(n, n_steps, d, m, shows=True):
     return stick_filter.Found(*(np.full(shape, np.nan) for shape in shapes))
 
 
-def run(law, splits, emission, known, n=10, starts=None, *, rows=None, m=None, key=KEY, shows=True):
+def empty_kept(n_sequences, d, n):
+    """Return where filters stand before any step."""
+    return stick_filter.Kept(
+        np.zeros(n_sequences, np.int64), np.zeros((n_sequences, 2), np.uint64),
+        np.empty((n_sequences, d, n)), np.empty((n_sequences, 2, n)), np.empty((n_sequences, d)),
+        np.empty(n_sequences),
+    )  # fmt: skip
+
+
+def run(law, splits, emission, known, n=10, starts=None, *, rows=None, m=None, key=KEY, shows=True,
+        kept=None):  # fmt: skip
     starts = np.array([0, len(law[1])] if starts is None else starts)
     rows = ids(len(starts) - 1) if rows is None else rows
     out = empty_outputs(len(rows), len(law[1]), len(law[2]), m or n, shows)
     law, splits = stick_filter.Law(*law), stick_filter.Splits(*splits)
-    stick_filter.filter_sequences(key, rows, starts, law, splits, emission, known, n, out)
+    kept = empty_kept(0, len(law.start), n) if kept is None else kept
+    stick_filter.filter_sequences(key, rows, starts, law, splits, emission, known, n, out, kept)
     return naive.Filtered(*out)
 
 
@@ -86,6 +97,25 @@ def test_all_equals_what_the_twin_finds(n_dims, most, rng):
             truth = getattr(expected, name)
             value = value[0] if name == "after" else value
             np.testing.assert_allclose(value, truth, rtol=1e-9, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("cuts", [(0, 3, 7), (0, 1, 2, 3, 4, 5, 6, 7), (0, 0, 7, 7)])
+def test_a_filter_goes_on_with_the_same_bits(cuts, rng):
+    given = problem(rng, 2, most=3)
+    whole, kept = run(*given, 30, m=9), empty_kept(1, 2, 30)
+    for a, b in itertools.pairwise(cuts):
+        found = run(*part(a, b, *given), 30, m=9, kept=kept)
+        for name in ("values", "means", "covs", "predicted", "current"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name)[a:b])
+    np.testing.assert_array_equal(found.after, whole.after)
+    assert kept.numbers == [7]
+
+
+def test_what_is_shown_changes_nothing_else(rng):
+    given = problem(rng)
+    shown, bare = run(*given, 20, m=5), run(*given, 20, m=5, shows=False)
+    for name in ("values", "means", "covs", "after"):
+        np.testing.assert_array_equal(getattr(shown, name), getattr(bare, name))
 
 
 def test_chain_proposes_where_a_step_tells_little(rng):

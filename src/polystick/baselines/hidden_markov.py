@@ -19,7 +19,7 @@ import numpy as np
 
 from polystick.alignment import align
 from polystick.baselines.sequence_predictors import HiddenMarkovPredictor
-from polystick.kernels import gammas, hidden_markov
+from polystick.kernels import gammas, hidden_markov, hidden_markov_paths
 from polystick.kernels.hidden_markov import LEAST
 from polystick.models import sequence_blocks
 
@@ -229,6 +229,40 @@ class HiddenMarkov:
             predicted, values, after,
         )  # fmt: skip
         return Filtered(predicted, values + tops, after)
+
+    def condition(self, prior, shard, predicted):
+        """Return p(state | before and x_t), (steps, S), given p(state | before)."""
+        table, _ = self.weights(prior, shard)
+        seen = shard.lookups >= 0
+        states = predicted.copy()
+        states[seen] *= table[shard.lookups[seen]]
+        return states / states.sum(axis=1, keepdims=True)
+
+    def smooth(self, prior, shard):
+        """Return p(state | all of its sequence), (steps, S)."""
+        filtered = self.condition(prior, shard, self.filter(prior, shard).predicted)
+        smoothed = np.empty_like(filtered)
+        hidden_markov_paths.smooth_sequences(shard.starts, filtered, prior.transition, smoothed)
+        return smoothed
+
+    def likeliest_paths(self, parameters, shard):
+        """Return the likeliest states (steps,) and the log p (n,) of them with what was seen."""
+        with np.errstate(divide="ignore"):
+            initial, transition, emission = map(np.log, parameters)
+        states, values = np.empty(shard.n_steps, np.int32), np.empty(len(shard.rows))
+        hidden_markov_paths.likeliest_paths(
+            shard.starts, *self._log_weights(emission, shard), initial, transition, states, values
+        )
+        return states, values
+
+    def _log_weights(self, log_emission, shard):
+        """Return lookups and a table (m, S) of log p(x_t | state) without coefficients."""
+        if shard.is_single:
+            return shard.lookups, np.ascontiguousarray(log_emission.T)
+        steps = np.repeat(np.arange(shard.n_steps), np.diff(shard.offsets))
+        table = np.zeros((shard.n_steps, self.n_states))
+        np.add.at(table, steps, shard.counts[:, None] * log_emission.T[shard.categories])
+        return shard.lookups, table
 
     def probabilities(self, prior, states):
         """Return the probabilities (..., K) of categories given those of states (..., S)."""

@@ -14,7 +14,7 @@ Rows are sequences. What is seen is sparse and its noise is that of all steps, s
 than its states.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -242,18 +242,25 @@ class RawPredictor:
     def _prior(self):
         return self.model.prepare(self.parameters)
 
-    def filter(self, shard, key, *, probabilities=False):
+    def filter(self, shard, key, *, show=(), before=None, keeps=False):
         potential = self.model.potential(self._prior, shard)
-        found = self._prior.chain.filter(*potential, starts=shard.starts)
+        chain = self._prior.chain if before is None else self._chain_after(before)
+        found = chain.filter(*potential, starts=shard.starts)
         predicted = self.model.probabilities(self.parameters, found.predicted_mean)
         last = shard.starts[1:] - 1
         after = After(shard.rows, found.mean[last], found.cov[last])
         values = self._values(shard, predicted)
-        if not probabilities:
-            return SequenceFilter(values, None, None, None, None, after)
+        if "current" not in show:
+            return SequenceFilter(values, predicted, None, None, None, after)
         current = self.model.probabilities(self.parameters, found.mean)
         spread = np.diagonal(found.cov, axis1=1, axis2=2)
         return SequenceFilter(values, predicted, current, found.mean, spread, after)
+
+    def _chain_after(self, before):
+        """Return the chain that begins with the step after the last of one sequence."""
+        chain = self._prior.chain
+        mean, cov = chain.forecast(before.mean[0], before.cov[0], 1)
+        return replace(chain, initial_mean=mean[0], initial_cov=cov[0])
 
     def _values(self, shard, predicted):
         steps = np.repeat(np.arange(len(shard.seen)), np.diff(shard.offsets))

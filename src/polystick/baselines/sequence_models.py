@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse
 
+from polystick.baselines import state_paths
 from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics
 from polystick.baselines.raw_dynamics import RawDynamics
@@ -92,6 +93,10 @@ class MultinomialHMM(SequenceBaseline):
         laws = (float(getattr(self, name)) for name in names)
         return HiddenMarkov(self.n_states, self.n_features_in_, *laws)
 
+    decode = state_paths.decode
+    state_probabilities = state_paths.state_probabilities
+    smooth = state_paths.smooth
+
 
 class LogisticNormalLDS(SequenceBaseline):
     """A linear dynamical system behind a softmax, by particle Gibbs with ancestor sampling.
@@ -124,6 +129,7 @@ class LogisticNormalLDS(SequenceBaseline):
 
     _default = Gibbs(n_draws=200, n_burn=200, n_chains=2, max_bytes=2**28)
     _has_particles = True
+    _goes_on = False
 
     def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
                  n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_softmax, ndtr
 
+from polystick.kernels.hidden_markov import LEAST
 from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
 
 PARTICLES = 500
@@ -30,23 +31,26 @@ class HiddenMarkovPredictor:
     def _prior(self):
         return self.model.prepare(self.parameters)
 
-    def filter(self, shard, key, *, probabilities=False):
-        predicted, values, after = self.model.filter(self._prior, shard)
+    def filter(self, shard, key, *, show=(), before=None, keeps=False):
+        prior = self._prior
+        if before is not None:
+            prior = prior._replace(initial=np.maximum(before.law[0], LEAST))
+        predicted, values, after = self.model.filter(prior, shard)
         after = After(shard.rows, after)
-        if not probabilities:
-            return SequenceFilter(values, None, None, None, None, after)
-        states = self._condition(shard, predicted)
-        ahead = self.model.probabilities(self._prior, predicted)
+        ahead = self.model.probabilities(prior, predicted) if "predicted" in show else None
+        if "current" not in show:
+            return SequenceFilter(values, ahead, None, None, None, after)
+        states = self.model.condition(prior, shard, predicted)
         current = self.model.probabilities(self._prior, states)
         return SequenceFilter(values, ahead, current, states, states * (1.0 - states), after)
 
-    def _condition(self, shard, predicted):
-        """Return p(state | before and x_t), (steps, S)."""
-        table, _ = self.model.weights(self._prior, shard)
-        seen = shard.lookups >= 0
-        states = predicted.copy()
-        states[seen] *= table[shard.lookups[seen]]
-        return states / states.sum(axis=1, keepdims=True)
+    def smooth(self, shard):
+        """Return p(state | all of its sequence), (steps, S)."""
+        return self.model.smooth(self._prior, shard)
+
+    def probabilities(self, states):
+        """Return the probabilities (..., K) of categories given those of states (..., S)."""
+        return self.model.probabilities(self._prior, states)
 
     def forecast(self, after, n_steps, key, n_paths, inputs=None):
         n = len(after.rows)
@@ -81,10 +85,10 @@ class LogisticNormalPredictor:
     def _prior(self):
         return self.model.prepare(self.parameters)
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=PARTICLES):
+    def filter(self, shard, key, *, show=(), n_particles=PARTICLES):
         found = self.model.filter(self._prior, shard, key, n_particles)
         after = After(shard.rows, found.after)
-        if not probabilities:
+        if not show:
             return SequenceFilter(found.values, None, None, None, None, after)
         size = max(1, NUMBERS_AT_ONCE // (n_particles * self.model.n_categories))
         blocks = [slice(t, t + size) for t in range(0, shard.n_steps, size)]

@@ -35,12 +35,12 @@ class Unigram:
         """E[pi], (K,)."""
         return self.concentration / self.concentration.sum()
 
-    def filter(self, shard, key, *, probabilities=False):
+    def filter(self, shard, key, *, show=(), before=None, keeps=False):
         steps = np.repeat(np.arange(shard.n_steps), np.diff(shard.offsets))
         values = self.log_evidence(steps, shard.categories, shard.counts, shard.n_steps)
-        if not probabilities:
-            return SequenceFilter(values, None, None, None, None, shard.rows)
-        pi = np.tile(self.expected, (shard.n_steps, 1))
+        pi = np.tile(self.expected, (shard.n_steps, 1)) if "predicted" in show else None
+        if "current" not in show:
+            return SequenceFilter(values, pi, None, None, None, shard.rows)
         none = np.empty((shard.n_steps, 0))
         return SequenceFilter(values, pi, self._current(shard, steps), none, none, shard.rows)
 

@@ -284,6 +284,7 @@ def run(kind, *, out, **options):
 
 
 def _run(kind, *, file, out, resume, as_json, **given):
+    from polystick import warm_up
     from polystick.commands import diagnosis, models, runs
     from polystick.commands.options import refuse_idle, settle_length
 
@@ -303,6 +304,9 @@ def _run(kind, *, file, out, resume, as_json, **given):
     place["vectorizer"] = data.vectorizer
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
+    if not options["mean_field"] and not options.get("svi"):
+        link = "softmax-" if options.get("link") == "softmax" else ""
+        warm_up(f"{link}{kind}", predictions=kind == "topics", progress=shown)
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
         estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}

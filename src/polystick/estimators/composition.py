@@ -43,6 +43,7 @@ class DynamicMultinomial(DynamicsEstimator):
     """
 
     _schedules = (Gibbs,)  # the factors of mean field have an emission to learn
+    _listed = "dynamic"
     _default = Gibbs(250, 300, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=2000)
 
     def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",

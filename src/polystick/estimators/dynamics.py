@@ -77,6 +77,7 @@ class MultinomialLDS(DynamicsEstimator):
     (5, 3)
     """
 
+    _listed = "lds"
     _takes_inputs = True
 
     def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,

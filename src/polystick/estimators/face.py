@@ -13,8 +13,7 @@ import os
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from sklearn.base import BaseEstimator
-
+from polystick.estimators.explored import Explored
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.tables import TABLES
 from polystick.inference.execution import execution_for
@@ -22,6 +21,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.validation import check_inference, check_running
+from polystick.warmup import before_first_fit
 
 __all__ = ["Face", "Fit"]
 
@@ -36,7 +36,7 @@ class Fit(NamedTuple):
     resume: bool
 
 
-class Face(BaseEstimator):
+class Face(Explored):
     """A model as scikit-learn knows it.
 
     One that is run by a schedule has inference, random_state, n_jobs, progress, checkpoint and
@@ -46,6 +46,7 @@ class Face(BaseEstimator):
 
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
     _default: ClassVar = Gibbs()
+    _listed: ClassVar[str] = ""  # in the list of the warm-up; unlisted kernels compile when called
     _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
 
     n_jobs: int | None = None
@@ -62,6 +63,8 @@ class Face(BaseEstimator):
 
     def _run(self, fit: Any, model: Any, shards: Any, coords: Any) -> None:
         """Run a model on shards, and keep what comes of it."""
+        if isinstance(fit.inference, Gibbs):
+            before_first_fit(self._kernels(), self.progress)
         self.posterior_ = fit.inference.run(
             model,
             shards,
@@ -75,6 +78,11 @@ class Face(BaseEstimator):
         )
         self.model_, self.inference_, self.seed_ = model, fit.inference, fit.seed
         self.n_iter_ = self.posterior_.tree.attrs["n_sweeps"]
+
+    def _kernels(self):
+        """Return the name that the kernels of a fit have in the list of the warm-up."""
+        is_softmax = getattr(self, "link", None) == "softmax"
+        return f"softmax-{self._listed}" if is_softmax else self._listed
 
     def _refuse_resume(self, resume):
         """Raise where there is no run that could be resumed."""

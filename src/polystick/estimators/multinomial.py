@@ -96,6 +96,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     """
 
     _schedules = (Gibbs, MeanField, StochasticVI)
+    _listed = "multinomial"
 
     def __init__(self, *, link="stick", covariance=None, decomposition="frequency", prior=None,
                  inference=None, random_state=None, n_jobs=None, progress=None,

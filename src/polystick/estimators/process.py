@@ -111,6 +111,7 @@ class MultinomialGP(ProcessEstimator):
     (2, 3)
     """
 
+    _listed = "gp"
     _default = UNTIL_DONE
     _kept = _STATE
 

@@ -96,6 +96,7 @@ class MultinomialRegression(Face):
 
     _schedules = (Gibbs,)
     _model_of = staticmethod(parts.build)
+    _listed = "regression"
     _default = Gibbs(min_ess=200, max_draws=4000)
 
     def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",

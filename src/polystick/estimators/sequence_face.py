@@ -4,11 +4,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
-from polystick.estimators import sequence_replicates
+from polystick.estimators import sequence_replicates, streams
 from polystick.estimators.face import Face
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.sequence_inputs import check_n_seen, check_totals, read_inputs
-from polystick.estimators.sequence_results import Filtered, Forecast, Smoothed, forecast_of
+from polystick.estimators.sequence_results import (
+    Filtered,
+    Forecast,
+    Likeliest,
+    Smoothed,
+    forecast_of,
+    likeliest,
+)
 from polystick.estimators.sequences import Read, read_sequences
 from polystick.estimators.tables import steps_after, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
@@ -19,9 +26,9 @@ from polystick.validation import (
     check_level,
 )
 
-__all__ = ["STATES", "Filtered", "Forecast", "SequenceEstimator", "Smoothed"]
+__all__ = ["STATES", "Filtered", "Forecast", "Likeliest", "SequenceEstimator", "Smoothed"]
 
-STATES = 32  # posterior states that predictions are averaged over
+STATES = streams.STATES
 
 
 class SequenceEstimator(Face):
@@ -35,6 +42,7 @@ class SequenceEstimator(Face):
 
     _takes_inputs = False
     _has_particles = False  # in its filters
+    _goes_on = True  # its filter, from a state
     _has_likelihood = True  # of counts: the posterior is given these
 
     def fit(self, X, inputs=None, *, resume=False):
@@ -106,6 +114,10 @@ class SequenceEstimator(Face):
 
     # given what was seen before
 
+    filter_state = streams.filter_state
+    update = streams.update
+    predict_next = streams.predict_next
+
     def filter(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
         """Return states and probabilities of each step, given what was seen up to it.
 
@@ -126,6 +138,7 @@ class SequenceEstimator(Face):
             read,
             n_draws,
             n_particles,
+            "current",
             lambda f: (f.states, f.spread + np.square(f.states), f.current),
         )
         return [
@@ -139,13 +152,28 @@ class SequenceEstimator(Face):
             for (states, squares, pi), index in zip(found, read.indexes)
         ]
 
-    def predict_proba(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+    def predict_proba(self, X, inputs=None, *, n_top=None, n_draws=STATES, n_particles=None):
         """Return the probabilities (steps, K) of each sequence one step ahead: given what was before.
 
-        Parameters are those of `filter`.
+        Parameters
+        ----------
+        X, inputs, n_draws, n_particles : as in `filter`
+        n_top : int or None
+            How many categories to tell of, the likeliest of each step: then the result is a list of
+            `Likeliest` (categories, probabilities), both (steps, n_top), the likeliest first.
         """
+        if n_top is not None:
+            check_integer("n_top", n_top, at_least=1)
         read = self._read(X, inputs)
-        found = self._means(read, n_draws, n_particles, lambda f: (f.predicted,))
+
+        def finish(ahead):
+            return (ahead,) if n_top is None else likeliest(ahead, n_top)
+
+        picked = n_draws, n_particles, "predicted", lambda f: (f.predicted,)
+        found = self._means(read, *picked, finish)
+        if n_top is not None:
+            names = self.categories_
+            return [Likeliest(names[top], pi, at) for (top, pi), at in zip(found, read.indexes)]
         return [tabled(self, pi, index) for (pi,), index in zip(found, read.indexes)]
 
     def score_steps(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
@@ -196,13 +224,13 @@ class SequenceEstimator(Face):
             result.extend(np.split(np.stack(list(found)), cuts, axis=1))
         return result
 
-    def _means(self, read, n_draws, n_particles, pick):
-        """Return for each sequence the averages over draws of what is picked of its filter."""
+    def _means(self, read, n_draws, n_particles, shown, pick, finish=lambda *means: means):
+        """Return for each sequence the averages over draws of what is picked of its filter, finished."""
         result: list[tuple] = []
-        options = {"probabilities": True, "n_particles": n_particles}
+        options = {"show": (shown,), "n_particles": n_particles}
         for rows, found in self._map(read, n_draws, lambda f, *_: pick(f), **options):
             cuts = _starts(read.lengths[rows])[1:-1]
-            result.extend(zip(*(np.split(part, cuts) for part in _mean(found))))
+            result.extend(zip(*(np.split(part, cuts) for part in finish(*_mean(found)))))
         return result
 
     def _map(self, read, n_draws, work, **options):
@@ -244,7 +272,7 @@ class SequenceEstimator(Face):
         ----------
         n_steps : int
         X, inputs : as in `fit`
-            None goes on with the sequences of the fit.
+            None goes on with the sequences of the fit, and a `FilterState` with the one that it has seen.
         n_draws : int
             Paths of states to draw, from at most 32 posterior draws of the parameters.
         level : float
@@ -260,6 +288,11 @@ class SequenceEstimator(Face):
         check_integer("n_steps", n_steps, at_least=1)
         check_integer("n_draws", n_draws, at_least=1)
         check_level(level)
+        if isinstance(X, streams.FilterState):
+            new_inputs = self._new_inputs(new_inputs, n_steps, 1)
+            draws = streams.draw_paths(self, X, n_steps, n_draws, new_inputs)
+            index = steps_after(None, X.n_steps, n_steps)
+            return [forecast_of(draws, level, self.categories_, index)]
         read = self._read_again(X, inputs)
         new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
         n_laws = len(self._draws(min(n_draws, STATES)))
@@ -352,7 +385,11 @@ def _starts(lengths):
 
 def _mean(found):
     """Return the mean of tuples of arrays, which need not be held all at once."""
-    total, n = list(next(found)), 1
+    total, n = [np.array(part) for part in next(found)], 1
     for parts in found:
-        total, n = list(map(np.add, total, parts)), n + 1
-    return [part / n for part in total]
+        for part, more in zip(total, parts):
+            part += more
+        n += 1
+    for part in total:
+        part /= n
+    return total

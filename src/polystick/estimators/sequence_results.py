@@ -8,7 +8,7 @@ import pandas as pd
 from polystick.estimators.intervals import interval
 from polystick.estimators.tables import framed
 
-__all__ = ["Filtered", "Forecast", "Smoothed", "forecast_of"]
+__all__ = ["Filtered", "Forecast", "Likeliest", "Smoothed", "forecast_of", "likeliest"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,30 @@ class Filtered:
     def to_frame(self):
         """Return a table of the probabilities, with columns (mean; category)."""
         return framed({"mean": self.probabilities}, self.index, self.categories)
+
+
+@dataclass(frozen=True, eq=False)
+class Likeliest:
+    """The likeliest categories of each step, the likeliest first."""
+
+    categories: np.ndarray  # (steps, n_top) names
+    probabilities: np.ndarray  # (steps, n_top)
+    index: pd.Index | None = None  # of the steps, where they have names
+
+    def to_frame(self):
+        """Return a table with columns (category or probability; rank 1, 2, ...)."""
+        ranks = pd.RangeIndex(1, self.probabilities.shape[1] + 1, name="rank")
+        parts = {"category": self.categories, "probability": self.probabilities}
+        return framed(parts, self.index, ranks)
+
+
+def likeliest(probabilities, n_top):
+    """Return numbers and probabilities (steps, n_top) of the likeliest categories, the likeliest first."""
+    n_top = min(n_top, probabilities.shape[1])
+    top = np.argpartition(-probabilities, n_top - 1, axis=1)[:, :n_top]
+    order = np.lexsort((top, -np.take_along_axis(probabilities, top, axis=1)))
+    top = np.take_along_axis(top, order, axis=1)
+    return top, np.take_along_axis(probabilities, top, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

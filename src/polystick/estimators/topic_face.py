@@ -47,6 +47,7 @@ def _sweeps(gibbs):
 class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
+    _explored_as: ClassVar[str | None] = "topics"
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
     _posterior: Posterior | None  # None: that of a stream, drawn when asked for
     stream_: Stream | None

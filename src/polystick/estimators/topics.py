@@ -128,6 +128,7 @@ class CorrelatedTopicModel(TopicEffects):
     """
 
     _schedules = (Gibbs, MeanField, StochasticVI)
+    _listed = "topics"
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
                  word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, prior=None,

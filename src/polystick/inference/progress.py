@@ -1,9 +1,10 @@
 """Progress of a run: a bar in a terminal or a notebook, a callback, or silence."""
 
+import contextlib
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self, TypeAlias
 
 _PATIENCE = 1.0  # seconds that a run may take without a bar, unless one was asked for
@@ -54,6 +55,17 @@ class Monitor:
             self._show(Progress(sweep, self._total, float(value), seconds, reached))
 
 
+@contextlib.contextmanager
+def compiling(show: Show, n_kernels: int) -> Iterator[Callable[[], object]]:
+    """Show how many kernels are compiled; the function that it gives counts one more."""
+    if not is_watched(show):
+        yield lambda: None
+        return
+    text = "compiling {n_fmt} of {total_fmt}, once |{bar}| {elapsed}"
+    with _tqdm()(total=n_kernels, bar_format=text, dynamic_ncols=True, leave=False) as bar:
+        yield bar.update
+
+
 def is_watched(show: Show) -> bool:
     """Tell whether a bar is wanted: None is where a terminal or a notebook shows it to a person."""
     if show is None:
@@ -68,7 +80,11 @@ def _in_notebook() -> bool:
 
 
 def _bar(total: int, done: int, delay: float) -> Any:
+    return _tqdm()(total=total, initial=done, unit="sweep", dynamic_ncols=True, delay=delay)
+
+
+def _tqdm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tqdm's hint about ipywidgets; the text bar works without
         from tqdm.auto import tqdm
-    return tqdm(total=total, initial=done, unit="sweep", dynamic_ncols=True, delay=delay)
+    return tqdm

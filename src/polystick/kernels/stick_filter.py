@@ -12,6 +12,9 @@ of values are logarithms of unbiased estimates. The first step is like any other
 with the rows turned. Particles are resampled systematically where they are worth less than half their
 number.
 
+What is shown of a step has a stream of its own, so that to show more or less changes nothing else. A filter
+goes on from what was kept of it, with the same bits as in one run.
+
 rows   : (n,) uint64 ids of the sequences, which key their streams
 starts : (n + 1,) int64; the steps of sequence i are starts[i] .. starts[i + 1]
 """
@@ -65,6 +68,17 @@ class Found(NamedTuple):
         np.ndarray
     )  # (S, D, M), or (0, D, M) if not wanted: equally weighted particles given the past
     current: np.ndarray  # (S, D, M), or (0, D, M) if not wanted: the same, given the step too
+
+
+class Kept(NamedTuple):
+    """Where the filter of each sequence stands, read and written; of no sequence (n is 0) if not wanted."""
+
+    numbers: np.ndarray  # (n,) int64 steps so far: the others are read only where it is above 0
+    streams: np.ndarray  # (n, 2) uint64
+    particles: np.ndarray  # (n, D, N) of w
+    weights: np.ndarray  # (n, 2, N) and their logarithms
+    means: np.ndarray  # (n, D) of the last w
+    worths: np.ndarray  # (n,) how many particles they are worth
 
 
 # ---- a step's sticks
@@ -247,21 +261,45 @@ def _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, 
 
 
 @kernel(inline="always")
-def _show_predicted(means, weights, ancestors, out, s0, s1):
-    """Draw out (D, M) of a step before it is seen."""
-    u, s0, s1 = uniform(s0, s1)
+def _show_predicted(bits, number, means, weights, ancestors, out):
+    """Draw out (D, M) of a step before it is seen; number is that of the step."""
+    r0, r1 = open_stream(bits, np.uint64(2 * number))
+    u, r0, r1 = uniform(r0, r1)
     _choose(weights, u, ancestors)
     _take(means, ancestors, out)
-    return _scatter(out, out, s0, s1)
+    _scatter(out, out, r0, r1)
 
 
 @kernel
-def _show_current(particles, weights, ancestors, out, s0, s1):
+def _show_current(bits, number, particles, weights, ancestors, out):
     """Draw out (D, M) of a step given all up to it."""
-    u, s0, s1 = uniform(s0, s1)
+    r0, r1 = open_stream(bits, np.uint64(2 * number + 1))
+    u, r0, r1 = uniform(r0, r1)
     _choose(weights, u, ancestors)
     _take(particles, ancestors, out)
-    return s0, s1
+
+
+@kernel(inline="always")
+def _recall(i, kept, particles, weights, log_weights, centre):
+    """Take up where the filter of sequence i was left; return the worth and the stream."""
+    for j in range(weights.shape[0]):
+        weights[j], log_weights[j] = kept.weights[i, 0, j], kept.weights[i, 1, j]
+    for p in range(centre.shape[0]):
+        centre[p] = kept.means[i, p]
+        for j in range(weights.shape[0]):
+            particles[p, j] = kept.particles[i, p, j]
+    return kept.worths[i], kept.streams[i, 0], kept.streams[i, 1]
+
+
+@kernel(inline="always")
+def _keep(i, kept, particles, weights, log_weights, last):
+    """Keep where the filter of sequence i is left; last is the mean of w."""
+    for j in range(weights.shape[0]):
+        kept.weights[i, 0, j], kept.weights[i, 1, j] = weights[j], log_weights[j]
+    for p in range(last.shape[0]):
+        kept.means[i, p] = last[p]
+        for j in range(weights.shape[0]):
+            kept.particles[i, p, j] = particles[p, j]
 
 
 @kernel(inline="always")
@@ -278,67 +316,77 @@ def _scratch(starts, d, n):
 
 
 @kernel
-def _filter_sequence(key, row, place, law, splits, emission, known, found, room):
+def _filter_sequence(key, row, place, law, splits, emission, known, found, room, kept):
     """Filter the steps place[1] .. place[2] of sequence place[0]."""
     dynamics, bias, start, spread = law.dynamics, law.bias, law.start, law.spread
     values, mean, cov = found.values, found.means, found.covs
     after, predicted, current = found.after, found.predicted, found.current
-    (particles, means, log_weights, weights, centre), scratch, sticks = room
+    (particles, means, log_weights, weights, last), scratch, sticks = room
     i, first, end = place
-    n = weights.shape[0]
+    n, centre = weights.shape[0], np.zeros(last.shape[0])
     chosen, shown, worth = np.empty(n, np.int64), np.empty(after.shape[2], np.int64), float(n)
     s0, s1 = open_stream(key, row)
     bits, s0, s1 = next_bits(s0, s1)
-    r0, r1 = open_stream(bits, row)  # for what is shown, so that to show more changes no value
+    number, keeps = 0, kept.numbers.shape[0] > 0
+    if keeps:
+        number = kept.numbers[i]
     _level(weights, log_weights)
     means[:] = 0.0
-    centre[:] = 0.0
+    if number > 0:
+        worth, s0, s1 = _recall(i, kept, particles, weights, log_weights, last)
     for t in range(first, end):
         n_sticks = _gather_sticks(t, splits, emission, known, sticks)
-        if t == first:
+        if number == 0:
             _turn_in_place(n_sticks, sticks, start, spread)
         else:
             _predict(dynamics, bias[t], particles, means)
             for p in range(centre.shape[0]):
-                centre[p] = bias[t, p] + _dot(dynamics[p], mean[t - 1])
+                centre[p] = bias[t, p] + _dot(dynamics[p], last)
         if predicted.shape[0] > 0:
-            r0, r1 = _show_predicted(means, weights, shown, predicted[t], r0, r1)
-            if t == first:
+            _show_predicted(bits, number, means, weights, shown, predicted[t])
+            if number == 0:
                 _leave_start_in_place(start, spread, predicted[t])
         s0, s1 = _move(n_sticks, sticks, centre, means, particles, log_weights, scratch, s0, s1)
-        if t == first:
+        if number == 0:
             _leave_start_in_place(start, spread, particles)
         values[t] = 0.0
         if n_sticks > 0:
             values[t], worth = _normalise_in_place(log_weights, weights)
         _moments(particles, weights, mean[t], cov[t], scratch[0])
+        for p in range(last.shape[0]):
+            last[p] = mean[t, p]
         if current.shape[0] > 0:
-            r0, r1 = _show_current(particles, weights, shown, current[t], r0, r1)
+            _show_current(bits, number, particles, weights, shown, current[t])
         if worth < 0.5 * n:
             u, s0, s1 = uniform(s0, s1)
             _choose(weights, u, chosen)
             _take(particles, chosen, means)
-            for p in range(centre.shape[0]):
+            for p in range(last.shape[0]):
                 for j in range(n):
                     particles[p, j] = means[p, j]
             _level(weights, log_weights)
             worth = float(n)
-    if first == end:
+        number += 1
+    if keeps:
+        _keep(i, kept, particles, weights, log_weights, last)
+        kept.numbers[i], kept.worths[i] = number, worth
+        kept.streams[i, 0], kept.streams[i, 1] = s0, s1
+    if number == 0:
         s0, s1 = _scatter(means, particles, s0, s1)
         _leave_start_in_place(start, spread, particles)
-    _show_current(particles, weights, shown, after[i], r0, r1)
+    _show_current(bits, number, particles, weights, shown, after[i])
 
 
 @kernel
-def filter_sequences(key, rows, starts, law, splits, emission, known, n_particles, found):
+def filter_sequences(key, rows, starts, law, splits, emission, known, n_particles, found, kept):
     """Filter each sequence.
 
     key      : uint64
     emission : (n_sticks, E) rows, the first D columns of w and the others of what is known
     known    : (S, E - D)
-    law, splits, found : Law, Splits, Found
+    law, splits, found, kept : Law, Splits, Found, Kept
     """
     room = _scratch(splits.starts, law.start.shape[0], n_particles)
     for i in range(rows.shape[0]):
         place = i, starts[i], starts[i + 1]
-        _filter_sequence(key, rows[i], place, law, splits, emission, known, found, room)
+        _filter_sequence(key, rows[i], place, law, splits, emission, known, found, room, kept)

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polystick.kernels import stick_filter
-from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
+from polystick.kernels import stick_filter, tree_means
+from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SHOWS, SequenceFilter
 
 PARTICLES = 200
 SHOWN = 64  # particles whose probabilities are averaged
@@ -17,6 +17,7 @@ class After(NamedTuple):
 
     rows: np.ndarray  # (n,) ids
     particles: np.ndarray  # (n, M, D) of its states
+    kept: stick_filter.Kept  # what a filter needs to go on, of no sequence if not asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +28,26 @@ class Predictor:
     parameters: Any
     prior: Any
 
-    def filter(self, shard, key, *, probabilities=False, n_particles=PARTICLES):
+    def filter(self, shard, key, *, show=(), before=None, keeps=False, n_particles=PARTICLES):
         d, n, n_steps = self.model.n_dims, len(shard.rows), shard.n_steps
+        kept = _nothing_kept(n * keeps, d, n_particles) if before is None else _again(before.kept)
+        n_particles = kept.particles.shape[2]
         n_shown = min(SHOWN, n_particles)
-        shown = (n_steps if probabilities else 0, d, n_shown)
+        clouds = [np.empty((n_steps * (name in show), d, n_shown)) for name in SHOWS]
         moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
-        clouds = np.empty((n, d, n_shown)), np.empty(shown), np.empty(shown)
-        found = stick_filter.Found(*moments, *clouds)
+        found = stick_filter.Found(*moments, np.empty((n, d, n_shown)), *clouds)
         stick_filter.filter_sequences(
             key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
-            self.prior.white, shard.known, n_particles, found,
+            self.prior.white, shard.known, n_particles, found, kept,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T)
-        if not probabilities:
-            return SequenceFilter(found.values, None, None, None, None, after)
+        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept)
         ahead, current = (
-            self._expected(cloud, shard.known) for cloud in (found.predicted, found.current)
+            self._expected(cloud, shard.known) if name in show else None
+            for name, cloud in zip(SHOWS, clouds)
         )
+        if current is None:
+            return SequenceFilter(found.values, ahead, None, None, None, after)
         spread = np.einsum("ij,tjk,ik->ti", root, found.covs, root)
         return SequenceFilter(found.values, ahead, current, found.means @ root.T, spread, after)
 
@@ -61,15 +64,20 @@ class Predictor:
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
         return stick_filter.Splits(splits.starts, splits.nodes, hits, tries)
 
-    def _expected(self, cloud, known):
+    def _expected(self, clouds, known):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
-        width = cloud.shape[2] * self.model.decomposition.n_categories
-        size = max(1, NUMBERS_AT_ONCE // width)
-        result = np.empty((len(cloud), self.model.decomposition.n_categories))
-        for t in range(0, len(cloud), size):
-            white = np.swapaxes(cloud[t : t + size], 1, 2)
-            pi = self._probabilities(white, known[t : t + size, None], self.prior.white)
-            result[t : t + size] = pi.mean(axis=1)
+        d, decomposition = self.model.n_dims, self.model.decomposition
+        children, slots = decomposition.children, np.empty(self.model.n_sticks, dtype=np.int64)
+        tree_means.assign_slots(children, slots)
+        moves, rest = (np.ascontiguousarray(part) for part in np.split(self.prior.white, [d], 1))
+        size = max(1, NUMBERS_AT_ONCE // decomposition.n_categories)
+        result = np.empty((len(clouds), decomposition.n_categories))
+        for t in range(0, len(clouds), size):
+            here = slice(t, t + size)
+            offsets = known[here] @ rest.T
+            tree_means.mean_probabilities(
+                children, slots, moves, offsets, clouds[here], result[here]
+            )
         return result
 
     def _probabilities(self, states, known, rows):
@@ -111,3 +119,20 @@ class Predictor:
             prior = self.model.smoothing_prior(self.prior, sweep, n_sweeps)
             rows, _ = self.model.draw_rows(prior, shard, rows, key.chain(sweep))
         return rows.states
+
+
+def _nothing_kept(n, d, n_particles):
+    """Return where filters stand before any step."""
+    return stick_filter.Kept(
+        numbers=np.zeros(n, dtype=np.int64),
+        streams=np.zeros((n, 2), dtype=np.uint64),
+        particles=np.empty((n, d, n_particles)),
+        weights=np.empty((n, 2, n_particles)),
+        means=np.empty((n, d)),
+        worths=np.empty(n),
+    )
+
+
+def _again(kept):
+    """Return a copy, which the kernel may write to."""
+    return stick_filter.Kept(*map(np.copy, kept))

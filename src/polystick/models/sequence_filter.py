@@ -2,13 +2,15 @@
 
 Given a posterior draw of the parameters (name -> array), `model.predictor(described)` is an object with
 
-    filter(shard, key, *, probabilities=False, n_particles=...)      -> SequenceFilter
+    filter(shard, key, *, show=(), before=None, keeps=False, n_particles=...)    -> SequenceFilter
     forecast(after, n_steps, key, n_paths, inputs=None)              -> probabilities (n_paths, n, n_steps, K)
     simulate(totals, rng, inputs=None)                               -> list of counts (steps, K)
 
-A forecast draws paths of states: those of the steps after the last, given the `after` of n sequences; its
-inputs are (n, n_steps, m). A simulation starts anew: totals (steps,) of each sequence, inputs a list of
-(steps, m). Exact models have no n_particles. Randomness comes from the key and the rows' ids.
+To `show` are "predicted" and "current", which comes with the states. A filter goes on with one sequence
+where `before` is the `after` of its steps so far, found with `keeps`. A forecast draws paths of states: those
+of the steps after the last, given the `after` of n sequences; its inputs are (n, n_steps, m). A simulation
+starts anew: totals (steps,) of each sequence, inputs a list of (steps, m). Exact models have no n_particles.
+Randomness comes from the key and the rows' ids.
 """
 
 from typing import Any, NamedTuple
@@ -19,11 +21,13 @@ from polystick.keys import Key
 
 NUMBERS_AT_ONCE = 2**22  # probabilities of particles, in blocks of steps
 
+SHOWS = ("predicted", "current")
+
 
 class SequenceFilter(NamedTuple):
     """What was expected of each step, and how probable what it showed was; steps of all sequences of a shard.
 
-    Where probabilities are not asked for, all but `values` and `after` may be None.
+    What is not to be shown may be None.
     """
 
     values: (

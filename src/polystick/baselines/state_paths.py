@@ -1,0 +1,110 @@
+"""What a hidden Markov model says of the states behind whole sequences: methods of its face."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from polystick.baselines.hidden_markov import Parameters
+from polystick.estimators.intervals import interval
+from polystick.estimators.sequence_face import STATES
+from polystick.estimators.sequence_results import Smoothed
+from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.validation import check_integer, check_level
+
+__all__ = ["Decoded", "decode", "smooth", "state_probabilities"]
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """The likeliest path of states through a sequence."""
+
+    states: np.ndarray  # (steps,) 0 .. S-1
+    log_probability: float  # of the path together with the sequence, without coefficients
+    index: pd.Index | None = None  # of the steps, where they have names
+
+
+def decode(face, X=None):
+    """Return the likeliest path of states through each sequence (Viterbi), a list of `Decoded`.
+
+    A path is that of one law: the mean of the draws of the chain in which the sequences of the fit are
+    likeliest, for states of other chains may be others. States are numbered as in `posterior_`.
+
+    Parameters
+    ----------
+    X : as in `fit`
+        None is the sequences of the fit.
+    """
+    check_is_fitted(face)
+    read, parameters = face._read_again(X, None), likeliest_parameters(face)
+    result: list[tuple] = []
+    for shard in face._shards(face.model_, read):
+        states, values = face.model_.likeliest_paths(parameters, shard)
+        result.extend(zip(np.split(states, shard.starts[1:-1]), values.tolist()))
+    return [Decoded(path, value, at) for (path, value), at in zip(result, read.indexes)]
+
+
+def likeliest_parameters(face):
+    """Return the mean of the draws of the chain whose likelihood is the largest on average."""
+    chain = int(face.posterior_.log_likelihood.mean(axis=1).argmax())
+    return Parameters(*(face.posterior_[name][chain].mean(axis=0) for name in Parameters._fields))
+
+
+def state_probabilities(face, X=None, *, n_draws=STATES):
+    """Return the probabilities of states at each step given the whole sequence, a list of (steps, S).
+
+    Averages over posterior draws of the parameters; their states agree as far as chains do.
+
+    Parameters
+    ----------
+    X : as in `fit`
+        None is the sequences of the fit.
+    n_draws : int
+        Posterior draws to average over.
+    """
+    read, found = _smoothed(face, X, n_draws)
+    mean = np.mean([states for _, states in found], axis=0)
+    return np.split(mean, np.cumsum(read.lengths)[:-1])
+
+
+def smooth(face, X=None, *, level=0.9, n_draws=STATES):
+    """Return states and probabilities of each step given the whole sequence, a list of `Smoothed`.
+
+    States are given as the probabilities of each, and `states_sd` as the standard deviations of their
+    indicators. `lower` and `upper` are over posterior draws of the parameters.
+
+    Parameters
+    ----------
+    X : as in `fit`
+        None is the sequences of the fit.
+    level : float
+        Probability of the central intervals.
+    n_draws : int
+        Posterior draws to average over.
+    """
+    check_level(level)
+    read, found = _smoothed(face, X, n_draws)
+    states = np.mean([part for _, part in found], axis=0)
+    edges, result = np.concatenate([[0], np.cumsum(read.lengths)]), []
+    for first, stop, index in zip(edges, edges[1:], read.indexes):
+        pi = np.stack([law.probabilities(part[first:stop]) for law, part in found])
+        mean, lower, upper = interval(pi, level, np.asarray)
+        law = states[first:stop]
+        spread = np.sqrt(np.maximum(law * (1.0 - law), 0.0))
+        result.append(Smoothed(law, spread, mean, lower, upper, face.categories_, index))
+    return result
+
+
+def _smoothed(face, X, n_draws):
+    """Return what came in, and pairs of a predictor and the probabilities of states (S, steps)."""
+    check_integer("n_draws", n_draws, at_least=1)
+    read = face._read_again(X, None)
+    shards = face._shards(face.model_, read)
+    predictors = [face.model_.predictor(draw) for draw in face._draws(n_draws)]
+
+    def work(predictor):
+        return predictor, np.concatenate([predictor.smooth(shard) for shard in shards])
+
+    with execution_for(face.n_jobs) as execution, one_blas_thread():
+        return read, list(execution.map(work, predictors))

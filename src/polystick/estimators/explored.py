@@ -1,0 +1,52 @@
+"""What a face shows of itself: a page, and a few lines in a notebook."""
+
+from typing import ClassVar
+
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from polystick import report
+
+__all__ = ["Explored"]
+
+
+class Explored(BaseEstimator):
+    """A model that people can look at."""
+
+    _explored_as: ClassVar[str | None] = (
+        None  # the family of its page; None: how it was run, and no more
+    )
+
+    def report(self, path, *, title=None, **about):
+        """Write what was learned as one HTML page, which needs no network, and return its path.
+
+        Parameters
+        ----------
+        path : path of the file
+        title : str, optional
+        **about
+            What the page shows besides the fit. Topics: `documents`, as in `transform`, with their `times`
+            and `covariates`, `texts` where documents are counts, `words` where these have no names, and
+            `association`, what `topic_association` returned.
+
+        Returns
+        -------
+        Path
+
+        Notes
+        -----
+        The data are in the page, so that those who have it have the parts of the documents that it shows.
+        """
+        check_is_fitted(self)
+        return report.write(self, self._explored_as, path, title, **about)
+
+    def _html_repr(self):
+        """Return what notebooks show: scikit-learn's picture of the parameters, after what was learned."""
+        parameters = super()._html_repr()
+        try:
+            check_is_fitted(self)
+        except NotFittedError:
+            return parameters
+        folded = f"<details><summary>parameters</summary>{parameters}</details>"
+        return report.compact(self, self._explored_as) + folded
