@@ -179,7 +179,7 @@ def _refuse_false_size(content, path):
         kind = file.readline(1000).lower()
         said = next((line for line in file if line.strip() and line[:1] != b"%"), b"")
     sizes = [int(number) for number in said.split()]
-    n_rows, n_columns = sizes[:2]
+    n_rows, n_columns, *_ = sizes
     n_cells = sizes[2] if b"coordinate" in kind else n_rows * n_columns
     if min(sizes) < 0 or n_cells > n_bytes or n_rows > max(_EMPTY_ROWS, n_bytes):
         raise ValueError(f"it claims {' x '.join(map(str, sizes))}, more than it can hold")

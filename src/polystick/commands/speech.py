@@ -7,11 +7,11 @@ from polystick.printable import printable
 __all__ = ["note", "say"]
 
 
-def say(text):
-    """Print to standard output."""
-    click.echo(printable(text))
+def say(text, err=False):
+    """Print to standard output, or to standard error."""
+    click.echo(printable(text), err=err)
 
 
 def note(text):
     """Print a note to standard error."""
-    click.echo(f"Note: {printable(text)}", err=True)
+    say(f"Note: {text}", err=True)
