@@ -3,11 +3,11 @@
 import resource
 from pathlib import Path
 
-import hostile_files
 import numba
 import pytest
 from click.testing import CliRunner
 
+import hostile_files
 from polystick.cli import main
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")
