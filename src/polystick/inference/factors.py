@@ -104,12 +104,12 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, _ = saver.load(self.held)
-        self.elbo = list(state["elbo"])
+        self.elbo = state["elbo"].tolist()
         self.factor = rebuilt(self.factor, state)
 
     def attrs(self) -> dict[str, object]:
         """Return what the posterior says of the run."""
-        return {"elbo": self.elbo[-1]}
+        return {"elbo": float(self.elbo[-1]) if self.elbo else np.nan}
 
     def advance(self) -> None:
         """Make one step."""
