@@ -102,7 +102,7 @@ MAY_IMPORT = {
     "plots": {"layout"},
     # the porch: public names only
     "paper": {*PUBLIC, "baselines", "covariances", "scores"},
-    "commands": {*PUBLIC, "demo", "folders", "paper", "warmup"},
+    "commands": {*PUBLIC, "demo", "folders", "paper", "storage", "warmup"},
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets", "warm_up"},
     "cli": {"demo"},
     "__main__": {"cli"},
