@@ -174,7 +174,8 @@ class Posterior:
             raise FileNotFoundError(
                 f"the folder {path.parent} must exist before draws are saved to it"
             )
-        write_tree(self.tree, path, _packing(self.tree))
+        tree = self.tree.map_over_datasets(_storable)
+        write_tree(tree, path, _packing(tree))
         return path
 
     @classmethod
@@ -254,6 +255,22 @@ def _packing(tree: Any) -> dict[str, Any]:
         }
         for group, node in tree.children.items()
     }
+
+
+def _storable(dataset: Any) -> Any:
+    """Write as escapes what strings of netCDF can't hold: NUL, which ends them, and halves of letters."""
+    changed = {
+        name: (coord.dims, [*map(_escaped, coord.values)])
+        for name, coord in dataset.coords.items()
+        if coord.ndim == 1 and any(label != _escaped(label) for label in coord.values)
+    }
+    return dataset.assign_coords(changed) if changed else dataset
+
+
+def _escaped(label: Any) -> Any:
+    if not isinstance(label, str):
+        return label
+    return label.replace("\0", r"\x00").encode(errors="backslashreplace").decode()
 
 
 def _renewed(tree: Any) -> Any:
