@@ -50,12 +50,12 @@ class DynamicsEstimator(SequenceEstimator):
             if name in self.model_.dims and name != "states"
         )
 
-    def smooth(self, X=None, inputs=None, *, level=0.9, n_draws=STATES):
+    def smooth(self, X=None, inputs=None, *, lengths=None, level=0.9, n_draws=STATES):
         """Return states and probabilities of each step given the whole sequence.
 
         Parameters
         ----------
-        X, inputs : as in `fit`
+        X, inputs, lengths : as in `fit`
             None is the sequences of the fit.
         level : float
             Probability of the central intervals.
@@ -68,7 +68,7 @@ class DynamicsEstimator(SequenceEstimator):
         """
         check_level(level)
         check_integer("n_draws", n_draws, at_least=1)
-        read = self._read_again(X, inputs)
+        read = self._read_again(X, inputs, lengths)
         found = self._smoothed_states(read, n_draws, again=X is None)
         edges = np.concatenate([[0], np.cumsum(read.lengths)])
         known = self.model_.known(self._joined_inputs(read))[0]

@@ -91,7 +91,7 @@ class Posterior:
 
         chain : the number of a chain, or None for all of them
         """
-        kept = {name: self._kept_draws(name) for name in names}
+        kept = {name: self.numbers(name) for name in names}
         common = functools.reduce(np.intersect1d, kept.values())
         taken = [self[name][:, np.isin(draws, common)] for name, draws in kept.items()]
         chosen = slice(None) if chain is None else slice(chain, chain + 1)
@@ -115,7 +115,7 @@ class Posterior:
 
         n_draws : how many in all chains together, at most; None is all of them
         """
-        common: Array = functools.reduce(np.intersect1d, map(self._kept_draws, names))
+        common: Array = functools.reduce(np.intersect1d, map(self.numbers, names))
         if n_draws is None:
             return common
         wanted = min(len(common), max(1, n_draws // self[names[0]].shape[0]))
@@ -125,11 +125,12 @@ class Posterior:
     def states(self, names: Sequence[str], draws: Array) -> list[dict[str, Array]]:
         """Return name -> array at these draws, a list of them: chain after chain."""
         taken = [
-            _joined(self[name][:, np.isin(self._kept_draws(name), draws)]).copy() for name in names
+            _joined(self[name][:, np.isin(self.numbers(name), draws)]).copy() for name in names
         ]
         return [dict(zip(names, values)) for values in zip(*taken)]
 
-    def _kept_draws(self, name: str) -> Array:
+    def numbers(self, name: str) -> Array:
+        """Return which draws of a chain a variable has."""
         axis = f"draw_of_{name}"
         if "thinned" in self.tree.children and axis in self.tree["thinned"].coords:
             return np.asarray(self.tree["thinned"][axis].values)
