@@ -139,7 +139,7 @@ class MultinomialRegression(Face):
 
     def _fit(self, X, y, resume):
         fit = self._begin(resume)
-        parts.check_schedule(fit.inference, self.link)
+        parts.check_schedule(fit.inference, getattr(self, "link", None))
         rows_of_both.check_rows(X, y, "y")
         counts, self.categories_ = parts.read_counts(y)
         if parts.as_labels(y) is not None:
