@@ -178,7 +178,8 @@ class Posterior:
             )
         temporary = beside(path)
         try:
-            self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(self.tree))
+            tree = self.tree.map_over_datasets(_storable)
+            tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(tree))
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -268,6 +269,22 @@ def _packing(tree: Any) -> dict[str, Any]:
         }
         for group, node in tree.children.items()
     }
+
+
+def _storable(dataset: Any) -> Any:
+    """Write as escapes what strings of netCDF can't hold: NUL, which ends them, and halves of letters."""
+    changed = {
+        name: (coord.dims, [*map(_escaped, coord.values)])
+        for name, coord in dataset.coords.items()
+        if coord.ndim == 1 and any(label != _escaped(label) for label in coord.values)
+    }
+    return dataset.assign_coords(changed) if changed else dataset
+
+
+def _escaped(label: Any) -> Any:
+    if not isinstance(label, str):
+        return label
+    return label.replace("\0", r"\x00").encode(errors="backslashreplace").decode()
 
 
 def _renewed(tree: Any) -> Any:
