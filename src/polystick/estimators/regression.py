@@ -1,5 +1,7 @@
 """The face of regressions of counts."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
@@ -95,7 +97,7 @@ class MultinomialRegression(Face):
     (3, 4)
     """
 
-    _schedules = (Gibbs, MeanField)
+    _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
     _model_of = staticmethod(parts.build)
     _listed = "regression"
     _default = Gibbs(min_ess=200, max_draws=4000)
