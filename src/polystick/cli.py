@@ -9,6 +9,7 @@ import click
 # name -> module with a command of that name
 COMMANDS = {
     "fit": "polystick.commands.fit",
+    "pack": "polystick.commands.pack",
     "plot": "polystick.commands.plot",
     "report": "polystick.commands.report",
     "reproduce": "polystick.commands.reproduce",

@@ -41,20 +41,26 @@ class Member(NamedTuple):
 
 
 class FilePart:
-    """A part in a file, mapped into memory only while something is read from it."""
+    """A part in a file, mapped into memory only while something is read from it.
+
+    One that is compressed can't be mapped, and stays in memory once it was read.
+    """
 
     def __init__(self, path: Path, n_rows: int, n_tokens: float, sha256: str) -> None:
         self.path, self.n_rows, self.n_tokens, self.sha256 = path, n_rows, n_tokens, sha256
         self._members: dict[str, Member] | None = None
+        self._unpacked: dict[str, Array] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_unpacked": {}}
 
     def array(self, name: str) -> Array:
-        """Return an array of the part: mapped, or read where the file is compressed."""
+        """Return an array of the part."""
         try:
             if self._members is None:
                 self._members = _members(self.path)
             if name not in self._members:
-                with np.load(self.path, allow_pickle=False) as arrays:
-                    return np.asarray(arrays[name])
+                return self._unpack(name)
             dtype, shape, offset = self._members[name]
             if not np.prod(shape):
                 return np.empty(shape, dtype)
@@ -65,6 +71,12 @@ class FilePart:
                 "corpus again"
             ) from error
         return mapped
+
+    def _unpack(self, name: str) -> Array:
+        if name not in self._unpacked:
+            with np.load(self.path, allow_pickle=False) as arrays:
+                self._unpacked[name] = np.asarray(arrays[name])
+        return self._unpacked[name]
 
     def check(self) -> None:
         """Raise unless the file is what it was when the manifest was written."""
@@ -327,7 +339,7 @@ def _members(path: Path) -> dict[str, Member]:
                 version, np.lib.format.read_array_header_2_0
             )
             shape, fortran, dtype = read(file)
-            if not fortran or len(shape) < 2:
+            if not dtype.hasobject and (not fortran or len(shape) < 2):
                 found[info.filename.removesuffix(".npy")] = Member(dtype, shape, file.tell())
     return found
 
