@@ -15,8 +15,8 @@ _ROWS = 20_000  # of a table
 class Lines:
     """The lines of a file, each a text."""
 
-    def __init__(self, path, size, bar):
-        self.path, self.size, self.bar = path, size, bar
+    def __init__(self, path, size, bar, read=list):
+        self.path, self.size, self.bar, self._read = path, size, bar, read
 
     def __iter__(self):
         with opened(self.path) as file:
@@ -35,15 +35,12 @@ class Lines:
             yield self._read(batch)
         self.bar(n_read)
 
-    def _read(self, lines):
-        return lines
-
 
 class Records(Lines):
     """Lines of JSON, whose field is a text or a list of words."""
 
     def __init__(self, path, field, size, bar):
-        super().__init__(path, size, bar)
+        super().__init__(path, size, bar, self._values)
         self.field, self._n_read = field, 0
         with opened(path) as file:
             first = next((line for line in file if line.strip()), None)
@@ -59,7 +56,7 @@ class Records(Lines):
             )
         self.kind = "texts" if isinstance(record.get(self.field), str) else "words"
 
-    def _read(self, lines):
+    def _values(self, lines):
         first = self._n_read + 1
         self._n_read += len(lines)
         return [self._value(line, i) for i, line in enumerate(lines, first)]

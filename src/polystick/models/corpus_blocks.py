@@ -3,7 +3,6 @@
 A corpus has `parts`, `offsets`, `rows(part, start, stop)`, `take(numbers)`, `row_cells()` and `row_tokens()`.
 """
 
-import itertools
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -11,26 +10,41 @@ import numpy as np
 
 from polystick.models.blocks import evenly
 
-__all__ = ["PartBlocks", "ShuffledBlocks"]
+__all__ = ["CorpusBlocks", "cut_parts", "cut_shuffled"]
 
 
-class _CorpusBlocks(Sequence):
-    """What both kinds of blocks share; `make` makes a block of counts, ids and what is given."""
+class CorpusBlocks(Sequence):
+    """Blocks of documents, each made of counts, ids and what is given.
 
-    ids: np.ndarray  # (n,) numbers of documents, in the order of the blocks
-    lengths: list[int]
+    ids    : (n,) numbers of documents, in the order of the blocks
+    edges  : places where blocks begin and end
+    parts  : numbers of the blocks of each part, where documents are in their order; else None
+    """
 
-    def __init__(self, corpus, given, make):
-        self.corpus, self.given, self._make = corpus, given, make
+    def __init__(self, corpus, ids, edges, parts, given, make):
+        self.corpus, self.ids, self.parts, self.given = corpus, ids, parts, given
+        self._edges, self._make = edges, make
+        self.lengths = np.diff(edges).tolist()
+        self._first = np.cumsum([0, *map(len, parts or ())])
+
+    def __len__(self):
+        return len(self.lengths)
 
     def __getitem__(self, i):
-        counts, ids = self._read(range(len(self))[i])
+        i = range(len(self))[i]
+        ids = self.ids[self._edges[i] : self._edges[i + 1]]
+        return self._block(self._read(i, ids), ids)
+
+    def _block(self, counts, ids):
         given = {name: values[ids] for name, values in self.given.items()}
         return self._make(counts, ids.astype(np.uint64), given)
 
-    def _read(self, i):
-        """Return the counts of a block, and the numbers of its documents."""
-        raise NotImplementedError
+    def _read(self, i, ids):
+        if self.parts is None:
+            return self.corpus.take(ids)
+        part = int(np.searchsorted(self._first, i, side="right")) - 1
+        start = self._edges[i] - self.corpus.offsets[part]
+        return self.corpus.rows(part, start, start + len(ids))
 
     @property
     def identity(self):
@@ -45,44 +59,24 @@ class _CorpusBlocks(Sequence):
     def pick(self, places):
         """Return the documents at these places, in the order of the blocks, as one block."""
         ids = self.ids[places]
-        given = {name: values[ids] for name, values in self.given.items()}
-        return self._make(self.corpus.take(ids), ids.astype(np.uint64), given)
+        return self._block(self.corpus.take(ids), ids)
 
 
-class PartBlocks(_CorpusBlocks):
-    """Documents in their order; each part is cut by itself."""
-
-    def __init__(self, corpus, size, given, make, work_of):
-        super().__init__(corpus, given, make)
-        cells = np.split(corpus.row_cells(), corpus.offsets[1:-1])
-        cuts = [evenly(work_of(each), size) for each in cells]
-        self._pieces = [(part, piece) for part, pieces in enumerate(cuts) for piece in pieces]
-        self.ids = np.arange(corpus.offsets[-1])
-        self.lengths = [piece.stop - piece.start for _, piece in self._pieces]
-        ends = np.cumsum([0, *map(len, cuts)]).tolist()
-        self.parts = [range(a, b) for a, b in itertools.pairwise(ends)]
-
-    def __len__(self):
-        return len(self._pieces)
-
-    def _read(self, i):
-        part, piece = self._pieces[i]
-        ids = self.corpus.offsets[part] + np.arange(piece.start, piece.stop)
-        return self.corpus.rows(part, piece.start, piece.stop), ids
+def cut_parts(corpus, size, given, make, work_of):
+    """Return blocks of documents in their order; each part is cut by itself."""
+    edges, parts = [0], []
+    for start, cells in zip(
+        corpus.offsets, np.split(corpus.row_cells(), corpus.offsets[1:-1]), strict=False
+    ):
+        pieces = evenly(work_of(cells), size)
+        parts.append(range(len(edges) - 1, len(edges) - 1 + len(pieces)))
+        edges += [start + piece.stop for piece in pieces]
+    return CorpusBlocks(corpus, np.arange(edges[-1]), edges, parts, given, make)
 
 
-class ShuffledBlocks(_CorpusBlocks):
-    """Documents in any order, over the borders of parts."""
-
-    def __init__(self, corpus, size, order, given, make, work_of):
-        super().__init__(corpus, given, make)
-        self.ids = np.asarray(order, np.int64)
-        self._pieces = evenly(work_of(corpus.row_cells()[self.ids]), size)
-        self.lengths = [piece.stop - piece.start for piece in self._pieces]
-
-    def __len__(self):
-        return len(self._pieces)
-
-    def _read(self, i):
-        ids = self.ids[self._pieces[i]]
-        return self.corpus.take(ids), ids
+def cut_shuffled(corpus, size, order, given, make, work_of):
+    """Return blocks of documents in any order, over the borders of parts."""
+    ids = np.asarray(order, np.int64)
+    pieces = evenly(work_of(corpus.row_cells()[ids]), size)
+    edges = [0, *(piece.stop for piece in pieces)]
+    return CorpusBlocks(corpus, ids, edges, None, given, make)

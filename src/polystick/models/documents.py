@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from polystick.models.blocks import evenly
-from polystick.models.corpus_blocks import PartBlocks, ShuffledBlocks
+from polystick.models.corpus_blocks import cut_parts, cut_shuffled
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
 ROW_WORK = 64  # of a document besides its words, in words: about what is measured for 50 topics
@@ -40,8 +40,8 @@ def cut(counts, size=ROWS_PER_BLOCK, ids=None, **given):
     """
     if hasattr(counts, "row_cells"):
         if ids is None:
-            return PartBlocks(counts, size, given, block, work_of)
-        return ShuffledBlocks(counts, size, ids, given, block, work_of)
+            return cut_parts(counts, size, given, block, work_of)
+        return cut_shuffled(counts, size, ids, given, block, work_of)
     counts = scipy.sparse.csr_array(counts)
     ids = np.arange(counts.shape[0], dtype=np.uint64) if ids is None else ids
     work = work_of(np.diff(counts.indptr))
