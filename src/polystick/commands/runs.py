@@ -15,7 +15,6 @@ Nothing in a folder is a program: all of it is numbers and texts, and what is da
 import contextlib
 import copy
 import hashlib
-import io
 import itertools
 import json
 import shutil
@@ -31,7 +30,7 @@ __all__ = ["Run", "begin", "finish", "held", "open_run", "started", "told_of_che
 FORMAT = 3  # checksums of the settings and the categories
 _KIND = "polystick run"
 _MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws", "checkpoint_every"}  # when a run goes on
-_RESULT = ("data", "model_sha256", "associations_sha256")  # of settings, once there is one
+_RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.polystick"
 _OLD_MODEL = "model.pickle"  # of earlier versions: never read
 _ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
@@ -175,9 +174,7 @@ def finish(folder, kind, options, estimator, associations=None, **more):
     folder = Path(folder)
     (folder / _ASSOCIATIONS).unlink(missing_ok=True)  # of a run that has gone on
     if associations is not None:
-        pairs = associations.to_csv(index=False).encode()
-        _write(folder / _ASSOCIATIONS, pairs)
-        more["associations_sha256"] = _sha256_of(pairs)
+        _write(folder / _ASSOCIATIONS, associations.to_csv(index=False).encode())
     kept = copy.copy(estimator)
     if kind == "topics":
         kept.posterior_ = slimmed(estimator.posterior_)
@@ -236,22 +233,19 @@ def open_run(folder, threads=None):
 
         estimator.posterior_ = Posterior.load(folder / _DRAWS)
     estimator.set_params(n_jobs=threads, progress=False, checkpoint=None)
-    names, pairs = _categories(folder, settings), _associations(folder, settings)
-    return Run(settings["model"], settings["options"], names, estimator, pairs)
+    names = _categories(folder, settings)
+    return Run(settings["model"], settings["options"], names, estimator, _associations(folder))
 
 
 def _categories(folder, settings):
     return json.loads(_checked(folder / _CATEGORIES, settings.get("categories_sha256")))
 
 
-def _associations(folder, settings):
+def _associations(folder):
     import pandas as pd
 
-    if "associations_sha256" not in settings:
-        return None
-    return pd.read_csv(
-        io.BytesIO(_checked(folder / _ASSOCIATIONS, settings["associations_sha256"]))
-    )
+    path = folder / _ASSOCIATIONS
+    return pd.read_csv(path) if path.is_file() else None
 
 
 def _checked(path, sha):
