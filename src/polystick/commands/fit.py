@@ -169,6 +169,7 @@ def fit(ctx):
       .npz         a CSR matrix (data, indices, indptr, shape) with names in vocab,
                    one table of counts, or tokens (and offsets) with vocab
       .mtx         Matrix Market, rows are documents; names by --vocabulary
+      a folder that `polystick pack` made, larger than memory (topics only)
 
     Example: polystick fit topics speeches.jsonl --topics 20 --out run
     """  # noqa: D301
@@ -369,7 +370,9 @@ def _run(kind, *, file, out, resume, as_json, **given):
         estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     pairs = models.associations_of(kind, estimator, data)
-    if not runs.finish(folder, kind, options, estimator, pairs, data=about):
+    with runs.told_of_checkpoint(folder):
+        has_draws = runs.finish(folder, kind, options, estimator, pairs, data=about)
+    if not has_draws:
         note("no draws.nc was written: pip install polystick[io]")
     outcome = {
         "run": str(folder),
