@@ -1,10 +1,10 @@
 """Text as one sequence of tokens: MultinomialLDS against what people would use instead.
 
 Alice (the first 4000 of its 1000 commonest words to learn from, the next 1500 scored) and the State of the
-Union, all addresses in order, as one sequence of its 1000 commonest words: 40,000 and 200,000 to learn from,
-the next 5000 scored. Nats per token, one step ahead. `baselines.ngrams` are tuned on the last tenth of what was
-seen and count on through what is scored; so does the model's memory. An interval is 95 %, of the difference to the
-model, by a bootstrap of stretches of 50 tokens.
+Union, all addresses in order, as one sequence of its 1000 commonest words: 40,000 and 200,000 to learn
+from, the next 5000 scored. Nats per token, one step ahead. `baselines.ngrams` are tuned on the last tenth
+of what was seen and count on through what is scored; so does the model's memory. An interval is 95 %, of
+the difference to the model, by a bootstrap of stretches of 50 tokens.
 
     python benchmarks/sequence_text.py [Alice] [SOTU-40k] [SOTU-200k]
 """
