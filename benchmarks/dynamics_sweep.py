@@ -62,7 +62,7 @@ class StatesAlone:
     def __init__(self, chain):
         self.model, self.parameters, (self.shard,) = chain.model, chain.parameters, chain.shards
         self.key, prior = Key(chain.seed, chain.n_sweeps + 1), self.model.prepare(self.parameters)
-        states = prior.stretch * chain.held.states[0][0].states
+        states = prior.stretch * chain.rows()[0].states
         psi = active_psi(self.shard, prior.emission, np.column_stack([states, self.shard.known]))
         key = self.key.at("omega")
         self.potential = augmentation.draw_potential(self.shard.splits, psi, key, self.shard.steps)

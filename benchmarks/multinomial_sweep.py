@@ -26,13 +26,13 @@ def problem(n_names):
 
 
 def ours(model, shards, parameters, execution):
-    held = execution.hold(shards)
+    held = execution.hold(model, shards)
     prior, key = model.prepare(parameters), Key(1)
-    held.states = [[model.initial_rows(prior, shard, key) for shard in shards]]
+    held.start("initial_rows", [prior], [key])
 
     def sweeps():
         for _ in range(SWEEPS):
-            held.step(model.draw_rows, [prior], [key])
+            held.step("draw_rows", [prior], [key])
 
     return sweeps
 

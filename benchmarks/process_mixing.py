@@ -63,7 +63,7 @@ def timed(name, model, probabilities, counts):
         start = time.process_time()
         chain.sweep()
         seconds += time.process_time() - start
-        rows = _joined(chain.held.states[0])
+        rows = _joined(chain.rows())
         kept.append(probabilities(rows, where)[:, :N_SHOWN])
     draws = np.reshape(kept, (1, len(kept), -1))
     ess = [float(arviz.ess(draws[..., i])) for i in range(draws.shape[2])]

@@ -47,10 +47,9 @@ class Chain:
     def __init__(self, model, sequences, seed=1):
         self.model, self.seed, self.n_sweeps = model, seed, 0
         shards, key = model.shards(sequences), Key(seed)
-        self.shards, self.held = shards, Serial().hold(shards)
+        self.shards, self.held = shards, Serial().hold(model, shards)
         self.parameters = model.initial_parameters(shards, key)
-        prior = model.prepare(self.parameters)
-        self.held.states = [[model.initial_rows(prior, shard, key) for shard in shards]]
+        self.held.start("initial_rows", [model.prepare(self.parameters)], [key])
 
     def sweep(self, n_sweeps=1):
         for _ in range(n_sweeps):
@@ -60,5 +59,9 @@ class Chain:
     def draw_rows(self):
         self.n_sweeps += 1
         key, prior = Key(self.seed, self.n_sweeps), self.model.prepare(self.parameters)
-        (statistics,) = self.held.step(self.model.draw_rows, [prior], [key])
+        (statistics,) = self.held.step("draw_rows", [prior], [key]).statistics
         return statistics, key
+
+    def rows(self):
+        """Return where the rows stand, block by block."""
+        return list(self.held.describe(lambda model, shard, rows: rows))

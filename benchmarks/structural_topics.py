@@ -12,7 +12,7 @@ documents have.
 """
 
 import warnings
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ from timing import in_turns
 
 from polystick import CorrelatedTopicModel, Gibbs
 from polystick.decomposition import decompose
-from polystick.inference.execution import add
+from polystick.inference.moving import moved
+from polystick.inference.sums import total
 from polystick.keys import Key
 from polystick.models.regressed_shares import RegressedShares
 from polystick.models.topic_factors import assemble
@@ -81,11 +82,11 @@ class Chain:
 
     def _sweep(self, key):
         model, parameters = self.model, self.parameters
-        parameters, rows = model.move_together(parameters, self.shards, self.rows, key)
+        parameters, rows = moved(model, parameters, self.shards, self.rows, key)
         prior = model.prepare(parameters)
         found = [model.draw_rows(prior, *each, key) for each in zip(self.shards, rows)]
         self.rows = [drawn for drawn, _ in found]
-        statistics = reduce(add, (sums for _, sums in found))
+        statistics = total((sums for _, sums in found), len(found))
         self.parameters = model.draw_parameters(parameters, statistics, key)
 
 

@@ -17,6 +17,7 @@ from topic_peers import CONCENTRATION, Tomotopy
 from polystick.baselines.lda import DirichletTopics
 from polystick.decomposition import decompose
 from polystick.inference.execution import Serial, Threads
+from polystick.inference.moving import moves
 from polystick.keys import Key
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import NormalShares, Sticks
@@ -47,26 +48,23 @@ class Chain:
     def __init__(self, model, counts, execution, *, n_burn, seed=1):
         self.model, self.execution, self.seed, self.n_burn = model, execution, seed, n_burn
         shards, key = model.shards(counts), Key(seed)
-        self.held, self.n_sweeps = execution.hold(shards), 0
+        self.held, self.n_sweeps = execution.hold(model, shards), 0
         self.parameters = model.initial_parameters(shards, key)
-        prior = model.prepare(self.parameters)
-        self.held.states = [[model.initial_rows(prior, shard, key) for shard in shards]]
+        self.held.start("initial_rows", [model.prepare(self.parameters)], [key])
 
     def sweep(self, n_sweeps=1):
         for _ in range(n_sweeps):
             self.n_sweeps += 1
             key = Key(self.seed, self.n_sweeps)
-            if hasattr(self.model, "move_together"):
-                self._move_together(key)
+            if moves(self.model):
+                (self.parameters,) = self.held.move([self.parameters], [key])
             prior = self.model.prepare(self.parameters)
-            (statistics,) = self.held.step(self.model.draw_rows, [prior], [key])
+            (statistics,) = self.held.step("draw_rows", [prior], [key]).statistics
             self.parameters = self._global_step(statistics, key)
 
-    def _move_together(self, key):
-        rows = self.held.states[0]
-        self.parameters, self.held.states[0] = self.model.move_together(
-            self.parameters, self.held.shards, rows, key, self.execution.map
-        )
+    def rows(self):
+        """Return where the rows stand, block by block."""
+        return list(self.held.describe(lambda model, shard, rows: rows))
 
     def _global_step(self, statistics, key):
         given = (self.parameters, statistics, key)

@@ -6,6 +6,7 @@ Tolerances are in standard errors or p-values, never a hand-picked `atol`; they 
 import numpy as np
 from scipy import stats
 
+from polystick.inference.moving import moved, moves
 from polystick.keys import Key
 from statistics_tools import SURE_Z, standard_error
 
@@ -109,8 +110,8 @@ def gap_in_errors(successive, direct, early=False):
 def one_sweep(model, parameters, rows, shard, i):
     """Return parameters and rows after sweep number i, given the counts of one block."""
     key = Key(7, i)
-    if hasattr(model, "move_together"):
-        parameters, (rows,) = model.move_together(parameters, [shard], [rows], key)
+    if moves(model):
+        parameters, (rows,) = moved(model, parameters, [shard], [rows], key)
     rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
     return model.draw_parameters(parameters, statistics, key), rows
 

@@ -56,12 +56,20 @@ def accesses(source):
             yield node.attr, None if call is None else [last_word(arg) for arg in call.args]
         elif is_question(node):
             yield node.args[1].value, None
+        elif is_step(node):
+            yield node.args[0].value, None
 
 
 def is_question(node):
     """Tell whether a node is getattr or hasattr of a model."""
     asks = isinstance(node, ast.Call) and last_word(node.func) in {"getattr", "hasattr"}
     return asks and last_word(node.args[0]) in CALLERS and isinstance(node.args[1], ast.Constant)
+
+
+def is_step(node):
+    """Tell whether a node has a method of the model, by its name, called where the rows are."""
+    sent = isinstance(node, ast.Call) and last_word(node.func) in {"step", "start"}
+    return sent and bool(node.args) and isinstance(node.args[0], ast.Constant)
 
 
 def last_word(node):
@@ -92,8 +100,9 @@ def test_the_schedules_give_what_the_protocols_say():
 
 
 def test_the_walk_sees_what_is_asked():
-    source = "run.model.f(a, self.b[0]); getattr(model, 'g'); cast(X, model).h(c); other.k()"
-    assert sorted(accesses(source)) == [("f", ["a", "b"]), ("g", None), ("h", ["c"])]
+    source = "run.model.f(a, self.b[0]); getattr(model, 'g'); cast(X, model).h(c); o.k(); held.step('i', d)"
+    found = [("f", ["a", "b"]), ("g", None), ("h", ["c"]), ("i", None)]
+    assert sorted(accesses(source)) == found
 
 
 def test_the_smallest_model_has_all_that_is_not_optional():

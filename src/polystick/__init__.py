@@ -9,7 +9,7 @@ __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "Association": "estimators.association",
-    "CheckpointError": "inference.checkpoint",
+    "CheckpointError": "inference.files",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decoded": "baselines.state_paths",
@@ -28,6 +28,7 @@ _HOMES = {
     "Likeliest": "estimators.sequence_results",
     "MeanField": "inference.mean_field",
     "MergedTopics": "estimators.merged_topics",
+    "ModelFileError": "storage",
     "MultinomialGP": "estimators.process",
     "MultinomialHMM": "baselines.sequence_models",
     "MultinomialLDS": "estimators.dynamics",
@@ -49,6 +50,7 @@ _HOMES = {
     "covariances": None,
     "datasets": None,
     "decompose": "decomposition",
+    "load": "storage",
     "modelling": None,
     "plots": None,
     "polyagamma": None,

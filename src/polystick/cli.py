@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from polystick.printable import printable
+
 # name -> module with a command of that name
 COMMANDS = {
     "fit": "polystick.commands.fit",
@@ -30,6 +32,21 @@ _OPTIONS = {
     'groups="none"': "--groups none",
     'overdispersion=None or "auto"': "--overdispersion none, or leave the option out",
 }
+
+
+_FIRST_STEPS = """\
+Counts over categories that depend on each other: words in documents, names by place and year,
+species in samples.
+
+  polystick demo                              what presidents speak about: topics of bundled speeches
+  polystick fit FILE                          what is in your file, and what could be learned from it
+  polystick fit MODEL FILE                    what that would do, and how long it would take
+  polystick fit MODEL FILE --out RUN          learn it: topics, multinomial, regression, gp or lds
+  polystick show RUN                          tables of what was learned
+  polystick plot RUN --out pictures           pictures of it
+  polystick score RUN OTHER_FILE              how well it predicts other counts
+
+polystick --help has all commands, and polystick COMMAND --help their options."""
 
 
 class Commands(click.Group):
@@ -57,10 +74,12 @@ class Commands(click.Group):
                 raise click.ClickException(_sentence(error)) from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, invoke_without_command=True,
+             context_settings={"help_option_names": ["-h", "--help"]})  # fmt: skip
 @click.version_option(package_name="polystick")
 @click.option("--traceback", is_flag=True, help="Show where in the program a failure came from.")
-def main(traceback):
+@click.pass_context
+def main(ctx, traceback):
     """Counts over categories that depend on each other.
 
     Results go to standard output, progress and notes to standard error. Exit codes: 0 fine, 1 a failure
@@ -68,6 +87,8 @@ def main(traceback):
 
     Example: polystick demo
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(_FIRST_STEPS)
 
 
 @main.command(short_help="What presidents speak about: topics of bundled speeches.")
@@ -89,15 +110,15 @@ def _speak_of_warnings():
         warnings.simplefilter("always", category)
 
     def say(message, category, filename, lineno, file=None, line=None):
-        click.echo(f"Warning: {_in_options(str(message))}", err=True)
+        click.echo(f"Warning: {_in_options(printable(message))}", err=True)
 
     warnings.showwarning = say
 
 
 def _sentence(error):
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    said = _in_options(" ".join(str(error).split()))
+        return f"{printable(error.filename)}: {error.strerror}"
+    said = _in_options(printable(" ".join(str(error).split())))
     return said or type(error).__name__
 
 

@@ -25,6 +25,7 @@ FACES = {
     "states": (MultinomialLDS(2, **RUN), TOKENS, None),
     "states of counts": (MultinomialLDS(2, **RUN), COUNTS, None),
     "inputs": (MultinomialLDS(2, inputs_on="both", **RUN), TOKENS, INPUTS),
+    "memory": (MultinomialLDS(2, memory="both", **RUN), TOKENS, None),
     "composition": (DynamicMultinomial(**RUN), COUNTS, None),
     "hmm": (MultinomialHMM(2, **RUN), TOKENS, None),
     "hmm of counts": (MultinomialHMM(2, **RUN), COUNTS, None),
@@ -127,3 +128,17 @@ def test_what_is_refused(fitted):
     normal = LogisticNormalLDS(1, n_particles=3, inference=short, random_state=0, n_jobs=1).fit(X)
     with pytest.raises(TypeError, match="no filter that goes on from a state"):
         normal.filter_state(X)
+
+
+@pytest.mark.parametrize("freq", ["D", "ME", "B"])
+def test_dates_go_on_from_a_state(freq, fitted):
+    face, X, _ = fitted("states")
+    tokens = pd.Series(X[:9], pd.date_range("2026-01-30", periods=9, freq=freq, name="when"))
+    whole = face.forecast(3, tokens)[0]
+    assert list(whole.index) == list(pd.date_range(tokens.index[-1], periods=4, freq=freq)[1:])
+    state = face.filter_state()
+    for a, b in [(0, 4), (4, 8), (8, 9)]:
+        state = face.update(state, tokens.iloc[a:b]).state
+    pd.testing.assert_index_equal(face.forecast(3, state)[0].index, whole.index)
+    later = face.update(state, 3).state
+    assert list(face.forecast(2, later)[0].index) == [10, 11]  # no date for the last step

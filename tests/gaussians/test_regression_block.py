@@ -53,7 +53,10 @@ def drawn(cov, with_groups, noise, edges=(0, 9, N)):
     n_groups = G if with_groups else 0
     prior = PRIOR._replace(group_linear=PRIOR.group_linear[:n_groups])
     b, groups = regression.draw(
-        prior, sums, noise[: Q * K].reshape(Q, K), noise[Q * K :].reshape(n_groups, K)
+        prior,
+        regression.assembled(sums, n_groups),
+        noise[: Q * K].reshape(Q, K),
+        noise[Q * K :].reshape(n_groups, K),
     )
     return np.concatenate([b.ravel(), groups.ravel()])
 
@@ -80,12 +83,49 @@ def test_where_rows_are_cut_does_not_matter():
 def test_noise_of_any_size_is_integrated_out():
     """Nothing divides by omega or by noise: both limits are those of the formula."""
     potential = Potential(KAPPA, OMEGA)
-    tight = regression.tell_of_line(potential, 1e-14 * np.eye(K))
-    for found, expected in zip(tight, regression.tell_of_line(potential, None)):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    lower = np.tril_indices(K)
+    weight, linear = regression.tell_of_line(potential, 1e-14 * np.eye(K))
+    expected = (OMEGA[:, :, None] * np.eye(K))[:, *lower]
+    np.testing.assert_allclose(weight, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(linear, KAPPA, rtol=1e-9, atol=1e-9)
     weight, linear = regression.tell_of_line(potential, 1e12 * np.eye(K))
     assert np.abs(weight).max() < 1e-9
     told = OMEGA > 0
     centre = np.divide(KAPPA, OMEGA, where=told, out=np.zeros_like(KAPPA))
-    own = np.diagonal(weight, axis1=1, axis2=2)
+    own = weight[:, lower[0] == lower[1]]
     np.testing.assert_allclose(linear[told], (own * centre)[told], rtol=1e-2, atol=1e-9)
+
+
+@pytest.mark.parametrize("cov", [COV, None], ids=["full", "none"])
+def test_products_of_matrices_have_the_sums_of_loops(cov, monkeypatch):
+    told = regression.tell_of_line(Potential(KAPPA, OMEGA), cov)
+    rows = regression.group_rows(GROUP)
+    loops = regression.row_sums(W, rows, *told)
+    monkeypatch.setattr(regression, "MOST_COLUMNS", 1)
+    sums = [loops, regression.row_sums(W, rows, *told)]
+    for found, expected in zip(*(regression.assembled([each], G) for each in sums)):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [None, slice(1, 3)], ids=["groups", "columns"])
+@pytest.mark.parametrize("cov", [COV, None], ids=["full", "none"])
+def test_scales_are_told_what_rows_say_of_them(cov, columns):
+    """Row by row: e' weight e of a row's effect, and e (linear - weight of the rest)."""
+    potential = Potential(KAPPA, OMEGA)
+    b, groups = RNG.standard_normal((Q, K)), RNG.standard_normal((G, K))
+    told = regression.tell_of_line(potential, cov)
+    sums = [regression.row_sums(W, regression.group_rows(GROUP), *told)]
+    found = regression.tell_of_scales(regression.assembled(sums, G), b, groups, columns)
+    curvature, slope = np.zeros((K, K)), np.zeros(K)
+    inverse = np.zeros((K, K)) if cov is None else np.linalg.inv(cov)
+    for w, group, kappa, omega in zip(W, GROUP, KAPPA, OMEGA):
+        e = groups[group] if columns is None else w[columns] @ b[columns]
+        rest = w @ b + groups[group] - e
+        weight, linear = np.diag(omega), kappa
+        if cov is not None:
+            weight = inverse @ np.linalg.solve(inverse + weight, weight)
+            linear = inverse @ np.linalg.solve(inverse + np.diag(omega), kappa)
+        curvature += np.outer(e, e) * weight
+        slope += e * (linear - weight @ rest)
+    np.testing.assert_allclose(found[0], curvature, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found[1], slope, rtol=1e-9, atol=1e-10)

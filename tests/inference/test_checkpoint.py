@@ -13,7 +13,8 @@ import scipy.sparse
 
 from polystick import CorrelatedMultinomial
 from polystick.inference import checkpoint as checkpoints
-from polystick.inference.checkpoint import Checkpoint, CheckpointError, fingerprint
+from polystick.inference.checkpoint import Checkpoint, fingerprint
+from polystick.inference.files import CheckpointError
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from toy_model import Toy
@@ -345,7 +346,7 @@ def test_no_manifest_at_all(cut_run, content):
 
 def test_a_newer_format(cut_run, monkeypatch):
     monkeypatch.setattr(checkpoints, "FORMAT", 0)
-    refused(cut_run, "has format 3, and this version of polystick reads 0")
+    refused(cut_run, "has format 4, and this version of polystick reads 0")
 
 
 def test_an_existing_checkpoint_is_not_overwritten(cut_run):
@@ -366,6 +367,11 @@ def test_resume_needs_a_folder():
         run(None, resume=True)
 
 
+class NoRows:
+    def save(self, folder, sweep):
+        return {}
+
+
 def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
     saver = Checkpoint(tmp_path / "run", {}, 0.0)
     saver.prepare()
@@ -373,15 +379,15 @@ def test_a_full_disk_does_not_stop_the_run(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    assert saver.save(1, {"a": np.zeros(2)}, {})
-    monkeypatch.setattr(checkpoints, "_write_arrays", full)
+    assert saver.save(1, {"a": np.zeros(2)}, {}, NoRows())
+    monkeypatch.setattr(checkpoints, "write_arrays", full)
     with pytest.warns(
         RuntimeWarning, match=r"No space left .* the one after sweep 1 is still there"
     ):
-        assert not saver.save(2, {"a": np.zeros(2)}, {})
+        assert not saver.save(2, {"a": np.zeros(2)}, {}, NoRows())
     saver = Checkpoint(tmp_path / "another", {}, 0.0)
     with pytest.warns(RuntimeWarning, match="No space left .* goes on, and there is none yet"):
-        saver.save(1, {"a": np.zeros(2)}, {})
+        saver.save(1, {"a": np.zeros(2)}, {}, NoRows())
 
 
 def test_nothing_is_unpickled(cut_run):

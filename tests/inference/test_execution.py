@@ -11,13 +11,13 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference import execution as executions
 from polystick.inference.execution import (
-    HeldRows,
     Serial,
     Threads,
     available_threads,
     execution_for,
 )
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.held import HeldRows, Worked
 from polystick.models.multinomial import CorrelatedCounts
 from toy_model import Toy
 
@@ -42,12 +42,13 @@ class Hasty(Serial):
 
     def map(self, function, items):
         results = [function(item) for item in items]
-        if type(results[0]) is not tuple or len(results[0]) != 3:  # not a step
+        if not isinstance(results[0], Worked):
             return iter(results)
-        states, statistics, culprits = zip(*results)
         n_blocks = len(results) // GIBBS.n_chains
-        turned = [statistics[i : i + n_blocks][::-1] for i in range(0, len(results), n_blocks)]
-        return zip(states, [s for chain in turned for s in chain], culprits)
+        chains = [results[i : i + n_blocks] for i in range(0, len(results), n_blocks)]
+        turned = [[each.statistics for each in chain[::-1]] for chain in chains]
+        told = zip(results, [statistics for chain in turned for statistics in chain])
+        return (each._replace(statistics=statistics) for each, statistics in told)
 
 
 def draws(execution):
@@ -104,19 +105,28 @@ class Ragged(NamedTuple):
     steps: np.ndarray  # as many as a block has steps, not rows
 
 
-def test_gather_and_scatter_undo_each_other():
+class RaggedToy(Toy):
+    def initial_row_factors(self, prior, shard):
+        first = int(shard.rows[0])
+        return Ragged(np.arange(first // 4 + 3.0) + 10 * first + prior)
+
+
+def test_rows_are_saved_and_loaded_as_they_were(tmp_path):
     """Also where a block's state is not as long as its rows."""
     shards = Toy().shards(X)
-    held = HeldRows(map, shards, 2)
-    held.states = [
-        [Ragged(np.arange(i + 3.0) + 10 * i + c) for i in range(len(shards))] for c in (0, 1)
-    ]
-    before, states = held.gather(), held.states
-    held.states = [[Ragged(np.zeros_like(s.steps)) for s in chain] for chain in states]
-    held.scatter(before)
-    for old, new in zip(states, held.states):
-        for one, other in zip(old, new):
-            np.testing.assert_array_equal(one.steps, other.steps)
+    held, other = (HeldRows(map, RaggedToy(), shards, 2) for _ in range(2))
+    held.start("initial_row_factors", [0.0, 1.0])
+    other.start("initial_row_factors", [-1.0, -1.0])
+    files = held.save(tmp_path, 3)
+    assert list(files) == ["polystick-rows-0-3.npz"]
+    other.load(tmp_path, files)
+    for one, two in zip(states(held), states(other), strict=True):
+        np.testing.assert_array_equal(one.steps, two.steps)
+    assert list(held.save(tmp_path, 4).values()) == list(other.save(tmp_path, 5).values())
+
+
+def states(held):
+    return list(held.describe(lambda model, shard, rows: rows))
 
 
 def test_blas_has_one_thread_inside_a_step():

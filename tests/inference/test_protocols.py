@@ -104,6 +104,5 @@ def test_executions_hold_what_they_promise():
     for execution in (Serial(), Threads(2)):
         assert missing(execution, Execution) == []
         with execution as mapping:
-            held = mapping.hold(Toy().shards(X), 2)
+            held = mapping.hold(Toy(), Toy().shards(X), 2)
         assert missing(held, Held) == []
-        assert {*Held.__annotations__} <= set(vars(held))

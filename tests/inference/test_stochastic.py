@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.inference.checkpoint import CheckpointError
-from polystick.inference.execution import HeldRows, Threads
+from polystick.inference.execution import Threads
 from polystick.inference.factors import flattened
+from polystick.inference.files import CheckpointError
+from polystick.inference.held import HeldRows
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.multinomial import CorrelatedCounts
@@ -218,8 +219,8 @@ def test_rows_end_at_the_last_factor():
 
 def test_the_bound_that_is_told_is_that_of_all_rows():
     posterior = run()
-    held = HeldRows(map, Toy().shards(X), 1)
-    (statistics,) = held.step(Toy().update_rows, [posterior.factor], [None])
+    held = started(X)
+    (statistics,) = held.step("update_rows", [posterior.factor], [None]).statistics
     assert posterior.tree.attrs["elbo"] == Toy().elbo(posterior.factor, statistics)
 
 
@@ -420,15 +421,24 @@ def test_bad_corpus_sizes():
 # steps on some of the blocks
 
 
+def started(x, model=Toy()):
+    held = HeldRows(map, model, model.shards(x), 1)
+    held.start("initial_row_factors", [None])
+    return held
+
+
+def states(held):
+    return list(held.describe(lambda model, shard, rows: rows))
+
+
 def test_other_blocks_keep_their_state():
-    held = HeldRows(map, Toy().shards(X[:23]), 1)
-    held.states = [[Toy().initial_row_factors(None, shard) for shard in held.shards]]
-    before = held.states[0]
-    (some,) = held.step(Toy().update_rows, [Factor()], [None], blocks=[4, 1])
+    held = started(X[:23])
+    before = states(held)
+    (some,) = held.step("update_rows", [Factor()], [None], blocks=[4, 1]).statistics
     assert some.n_rows == 8
-    changed = [i for i, state in enumerate(held.states[0]) if state is not before[i]]
+    changed = [i for i, state in enumerate(states(held)) if state is not before[i]]
     assert changed == [1, 4]
-    np.testing.assert_array_equal(held.states[0][4].mean, X[16:20] / 2)
+    np.testing.assert_array_equal(states(held)[4].mean, X[16:20] / 2)
 
 
 class Weighty(Toy):
@@ -444,13 +454,11 @@ def test_sums_in_place_touch_no_block_and_lose_nothing(kinds):
     rng = np.random.default_rng(1)
     given = [(1e3 * rng.normal(size=5)).astype(kind) for kind in kinds]
     copies = [array.copy() for array in given]
-    held = HeldRows(map, Toy().shards(X[:23]), 1)
-    held.states = [[Toy().initial_row_factors(None, shard) for shard in held.shards]]
+    held = started(X[:23], Weighty())
     given_prior = type("Given", (list,), {"mean": 0.0, "variance": 1.0})(given)
-    (statistics,) = held.step(Weighty().update_rows, [given_prior], [None])
-    expected = given[0]
-    for array in copies[1:]:
-        expected = expected + array
+    (statistics,) = held.step("update_rows", [given_prior], [None]).statistics
+    a, b, c, d, e, f = copies
+    expected = ((a + b) + (c + d)) + (e + f)
     np.testing.assert_array_equal(statistics.total, expected, strict=True)
     for array, copy in zip(given, copies):
         np.testing.assert_array_equal(array, copy)

@@ -11,6 +11,7 @@ import pytest
 from joint import ranks, uniform_pvalues
 from polystick import CorrelatedTopicModel, Gibbs
 from polystick.inference.execution import Serial, Threads
+from polystick.inference.moving import moved
 from polystick.keys import Key
 from polystick.models import warm_start
 from polystick.models.seeded_words import Seed, SeededWords
@@ -161,9 +162,9 @@ def test_moves_are_accepted_in_these_runs():
     parameters = model.initial_parameters(shards, Key(3))
     prior = model.prepare(parameters)
     rows = [model.initial_rows(prior, shard, Key(3)) for shard in shards]
-    tried = [model.move_together(parameters, shards, rows, Key(3, i))[0] for i in range(1, 9)]
-    assert any((moved.mean != parameters.mean).any() for moved in tried)
-    assert any((moved.cov != parameters.cov).any() for moved in tried)
+    tried = [moved(model, parameters, shards, rows, Key(3, i))[0] for i in range(1, 9)]
+    assert any((each.mean != parameters.mean).any() for each in tried)
+    assert any((each.cov != parameters.cov).any() for each in tried)
 
 
 PLUG = "pulled the plug"

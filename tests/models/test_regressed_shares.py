@@ -10,6 +10,7 @@ from joint import Law, first_and_second, one_sweep
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.moving import moved
 from polystick.keys import Key
 from polystick.models import topic_moves
 from polystick.models.regressed_shares import RegressedShares
@@ -143,7 +144,7 @@ def moves_only(model, everything, i, rng):
     """Move scales in one step, levels in the next; nothing else."""
     parameters, rows, counts = everything
     shards = model.shards(counts, covariates=COVARIATES)
-    parameters, (rows,) = model.move_together(parameters, shards, [rows], Key(7, i))
+    parameters, (rows,) = moved(model, parameters, shards, [rows], Key(7, i))
     return parameters, rows, counts
 
 

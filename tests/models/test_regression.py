@@ -145,12 +145,8 @@ class WrongLaws(RegressionPrior):
 class ForgotLine(StickRegression):
     """Noise is drawn as if kappa were about zero, and not about the line."""
 
-    def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map, turn):
-        wrong = [
-            p._replace(kappa=p.kappa + p.omega * self.prior.line(parameters, s.data))
-            for s, p in zip(shards, potentials)
-        ]
-        return super().draw_noise(parameters, shards, wrong, key, rng, ordered_map, turn)
+    def about_line(self, line, potential):
+        return potential
 
 
 class NoiseNotIntegrated(StickRegression):
@@ -158,9 +154,9 @@ class NoiseNotIntegrated(StickRegression):
 
     def tell(self, parameters, shards, potentials, ordered_map=map):
         told = [regression.tell_of_line(p, None) for p in potentials]
-        pairs = zip(shards, told)
-        return told, [
-            regression.row_sums(s.data.columns, s.data.groups, *each) for s, each in pairs
+        return [
+            regression.row_sums(s.data.columns, s.data.groups, *each)
+            for s, each in zip(shards, told)
         ]
 
 

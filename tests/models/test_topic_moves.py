@@ -10,6 +10,7 @@ from scipy.special import expit
 from joint import Law, first_and_second
 from polystick import augmentation
 from polystick.decomposition import Decomposition
+from polystick.inference.moving import moved
 from polystick.kernels import stick_moves
 from polystick.keys import Key
 from polystick.models import topic_moves
@@ -54,7 +55,7 @@ def summarise(everything):
 def only_moves(model, everything, i, rng):
     """Move scales in one step, levels in the next; nothing else."""
     parameters, rows, counts = everything
-    parameters, (rows,) = model.move_together(parameters, model.shards(counts), [rows], Key(7, i))
+    parameters, (rows,) = moved(model, parameters, model.shards(counts), [rows], Key(7, i))
     return parameters, rows, counts
 
 
@@ -116,8 +117,8 @@ def test_gains_are_those_of_the_log_likelihood(rng):
     splits = splits._replace(trials=np.maximum(splits.trials, trials))
     psi, mean = rng.normal(0.0, 4.0, (9, 4)), rng.normal(size=4)
     stretch, shift = np.exp(rng.normal(size=4)), rng.normal(size=4)
-    moved = topic_moves.moved(psi, mean, stretch, shift)
-    change = augmentation.log_likelihood(splits, moved) - augmentation.log_likelihood(splits, psi)
+    new = topic_moves.moved(psi, mean, stretch, shift)
+    change = augmentation.log_likelihood(splits, new) - augmentation.log_likelihood(splits, psi)
     found = topic_moves.gains(splits, psi, mean, stretch, shift)
     np.testing.assert_allclose(found, change.sum(axis=0), rtol=1e-9)
 
@@ -128,8 +129,8 @@ def test_blocks_of_documents_leave_the_decision(rng):
     parameters, rows, _ = model.simulate(TOTALS, rng)
     parts = [type(rows)(*(value[i : i + 2] for value in rows)) for i in (0, 2, 4)]
     for sweep in (3, 4):
-        one, (whole,) = model.move_together(parameters, None, [rows], Key(1, sweep))
-        three, pieces = model.move_together(parameters, None, parts, Key(1, sweep))
+        one, (whole,) = moved(model, parameters, [None], [rows], Key(1, sweep))
+        three, pieces = moved(model, parameters, [None] * 3, parts, Key(1, sweep))
         np.testing.assert_allclose(one.cov, three.cov)
         np.testing.assert_allclose(whole.psi, np.concatenate([part.psi for part in pieces]))
 
@@ -139,7 +140,7 @@ def test_a_sweep_that_renames_topics_moves_nothing(rng):
     model = model_of(LIGHT)
     parameters, rows, _ = model.simulate(TOTALS, rng)
     renamed = parameters._replace(move=parameters.move[::-1])
-    same, (kept,) = model.move_together(renamed, None, [rows], Key(1, 3))
+    same, (kept,) = moved(model, renamed, [None], [rows], Key(1, 3))
     assert same is renamed
     assert kept is rows
 
@@ -149,6 +150,6 @@ def test_one_signature(rng):
     model = model_of(replace(LIGHT))
     parameters, rows, _ = model.simulate(TOTALS, rng)
     for sweep in (1, 2):
-        model.move_together(parameters, None, [rows], Key(1, sweep))
+        moved(model, parameters, [None], [rows], Key(1, sweep))
     for name in ("add_gains", "stretch_in_place", "shift_in_place"):
         assert len(getattr(stick_moves, name).signatures) == 1

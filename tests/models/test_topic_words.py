@@ -20,7 +20,7 @@ def test_pairs_are_counted(rng):
     words, topics = rng.integers(0, 20, 500), rng.integers(0, 8, 500)
     pairs = (words * 8 + topics).astype(np.int32)
     blocks = [
-        Pairs([part], np.bincount(part % 8, minlength=8))
+        Pairs([part], np.bincount(part % 8, minlength=8), 160)
         for part in np.split(pairs, [0, 3, 120, 120, 499])
     ]
     expected = np.zeros((20, 8), int)
@@ -69,3 +69,28 @@ def test_scaled_words_add_up_too(rng):
     expected = 3 * dense(blocks[:2]) + dense(blocks[2:])
     found = (blocks[0] + blocks[1]).scaled(3.0) + blocks[2]
     np.testing.assert_allclose(found.table(), expected, rtol=1e-14)
+
+
+def test_tokens_are_tallied_once_they_are_more_than_cells(rng):
+    blocks = [rng.integers(0, 40, 15).astype(np.int32) for _ in range(9)]
+    total = Pairs([blocks[0]], np.bincount(blocks[0] % 8, minlength=8), 40)
+    held = []
+    for pairs in blocks[1:]:
+        before = None if total.tallied is None else total.tallied.copy()
+        new = total + Pairs([pairs], np.bincount(pairs % 8, minlength=8), 40)
+        if before is not None:
+            np.testing.assert_array_equal(total.tallied, before)
+        total = new
+        held.append(sum(map(len, total.blocks)))
+    assert max(held) <= 40
+    expected = np.bincount(np.concatenate(blocks), minlength=40).reshape(5, 8)
+    np.testing.assert_array_equal(total.table(5, 8), expected)
+    np.testing.assert_array_equal(total.tokens, expected.sum(axis=0))
+    halves = [
+        sum(
+            (Pairs([p], np.zeros(8, int), 40) for p in part[1:]),
+            start=Pairs([part[0]], np.zeros(8, int), 40),
+        )
+        for part in (blocks[:5], blocks[5:])
+    ]
+    np.testing.assert_array_equal((halves[0] + halves[1]).table(5, 8), expected)

@@ -18,7 +18,7 @@ from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
 from polystick.models import warm_start
 from polystick.models.topic_shares import NormalShares, Sticks
-from polystick.models.topic_words import DirichletWords, Pairs
+from polystick.models.topic_words import DirichletWords
 from polystick.models.topics import Rows, TopicModel
 from statistics_tools import MAX_Z, z_scores
 from topic_tools import (
@@ -92,7 +92,7 @@ class LostTokens(TopicModel):
         rows, statistics = super().draw_rows(prior, shard, rows, key)
         (pairs,) = statistics.words.blocks
         return rows, statistics._replace(
-            words=Pairs([pairs[: len(pairs) // 2]], statistics.words.tokens)
+            words=replace(statistics.words, blocks=[pairs[: len(pairs) // 2]])
         )
 
 

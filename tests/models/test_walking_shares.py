@@ -26,9 +26,10 @@ from polystick.conjugate import InverseWishart, NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.estimators.dynamic_topics import DynamicTopicModel
 from polystick.gaussians.normal import Normal
-from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.execution import Threads
+from polystick.inference.files import CheckpointError
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.moving import moved
 from polystick.keys import Key
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks, Sums
@@ -143,7 +144,7 @@ MANY, FEW = np.array([0, 0, 4, 30, 60, 12, 80, 200]), np.array([0, 0, 1, 0, 2, 0
 def only_moves(model, everything, i, rng):
     parameters, rows, counts = everything
     shards = model.shards(counts, slices=SLICES)
-    parameters, (rows,) = model.move_together(parameters, shards, [rows], Key(7, i))
+    parameters, (rows,) = moved(model, parameters, shards, [rows], Key(7, i))
     return parameters, rows, counts
 
 

@@ -25,7 +25,7 @@ class Decoded:
     index: pd.Index | None = None  # of the steps, where they have names
 
 
-def decode(face, X=None):
+def decode(face, X=None, *, lengths=None):
     """Return the likeliest path of states through each sequence (Viterbi), a list of `Decoded`.
 
     A path is that of one law: the mean of the draws of the chain in which the sequences of the fit are
@@ -33,11 +33,11 @@ def decode(face, X=None):
 
     Parameters
     ----------
-    X : as in `fit`
+    X, lengths : as in `fit`
         None is the sequences of the fit.
     """
     check_is_fitted(face)
-    read, parameters = face._read_again(X, None), likeliest_parameters(face)
+    read, parameters = face._read_again(X, None, lengths), likeliest_parameters(face)
     result: list[tuple] = []
     for shard in face._shards(face.model_, read):
         states, values = face.model_.likeliest_paths(parameters, shard)
@@ -51,24 +51,24 @@ def likeliest_parameters(face):
     return Parameters(*(face.posterior_[name][chain].mean(axis=0) for name in Parameters._fields))
 
 
-def state_probabilities(face, X=None, *, n_draws=STATES):
+def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
     """Return the probabilities of states at each step given the whole sequence, a list of (steps, S).
 
     Averages over posterior draws of the parameters; their states agree as far as chains do.
 
     Parameters
     ----------
-    X : as in `fit`
+    X, lengths : as in `fit`
         None is the sequences of the fit.
     n_draws : int
         Posterior draws to average over.
     """
-    read, found = _smoothed(face, X, n_draws)
+    read, found = _smoothed(face, X, lengths, n_draws)
     mean = np.mean([states for _, states in found], axis=0)
     return np.split(mean, np.cumsum(read.lengths)[:-1])
 
 
-def smooth(face, X=None, *, level=0.9, n_draws=STATES):
+def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
     """Return states and probabilities of each step given the whole sequence, a list of `Smoothed`.
 
     States are given as the probabilities of each, and `states_sd` as the standard deviations of their
@@ -76,7 +76,7 @@ def smooth(face, X=None, *, level=0.9, n_draws=STATES):
 
     Parameters
     ----------
-    X : as in `fit`
+    X, lengths : as in `fit`
         None is the sequences of the fit.
     level : float
         Probability of the central intervals.
@@ -84,7 +84,7 @@ def smooth(face, X=None, *, level=0.9, n_draws=STATES):
         Posterior draws to average over.
     """
     check_level(level)
-    read, found = _smoothed(face, X, n_draws)
+    read, found = _smoothed(face, X, lengths, n_draws)
     states = np.mean([part for _, part in found], axis=0)
     edges, result = np.concatenate([[0], np.cumsum(read.lengths)]), []
     for first, stop, index in zip(edges, edges[1:], read.indexes):
@@ -96,10 +96,10 @@ def smooth(face, X=None, *, level=0.9, n_draws=STATES):
     return result
 
 
-def _smoothed(face, X, n_draws):
+def _smoothed(face, X, lengths, n_draws):
     """Return what came in, and pairs of a predictor and the probabilities of states (S, steps)."""
     check_integer("n_draws", n_draws, at_least=1)
-    read = face._read_again(X, None)
+    read = face._read_again(X, None, lengths)
     shards = face._shards(face.model_, read)
     predictors = [face.model_.predictor(draw) for draw in face._draws(n_draws)]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from polystick.commands.speech import note, say
+
 _COUNT = click.IntRange(min=1)
 
 
@@ -61,8 +63,9 @@ class Frequency(click.ParamType):
 
 
 RUNNING = (
-    click.option("--out", required=True, metavar="RUN", type=click.Path(file_okay=False),
-                 help="Folder for the result, its settings and its checkpoints."),
+    click.option("--out", metavar="RUN", type=click.Path(file_okay=False),
+                 help="Folder for the result, its settings and its checkpoints. [default: none; the command "
+                 "says what it would do, and how long it would take]"),
     click.option("--resume", is_flag=True,
                  help="Go on with the run in that folder, to the same bits as if it had not stopped. "
                  "Options that are left out are those it was started with."),
@@ -136,9 +139,23 @@ TEXTS = (
 )  # fmt: skip
 
 
-@click.group(short_help="Learn a model from a file of counts.")
-def fit():
+class Guided(click.Group):
+    """Commands, and a guide for who names a file and no command."""
+
+    def resolve_command(self, ctx, args):
+        if args[0] not in self.commands and Path(args[0]).exists():
+            return "look", self.commands["look"], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Guided, no_args_is_help=False, invoke_without_command=True,
+             short_help="Learn a model from a file of counts.")  # fmt: skip
+@click.pass_context
+def fit(ctx):
     """Learn a model from a file of counts; RUN then serves score, show and plot.
+
+    `polystick fit FILE` says what is in a file, and which commands could learn from it. Without --out a
+    command says what it would do, and how long it would take.
 
     \b
     Files, by their ending (also with .gz, .bz2 or .xz behind it):
@@ -155,6 +172,17 @@ def fit():
 
     Example: polystick fit topics speeches.jsonl --topics 20 --out run
     """  # noqa: D301
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
+
+
+@fit.command(hidden=True)
+@click.argument("file", type=click.Path(exists=True))
+def look(file):
+    """Tell what is in FILE, and what could be learned from it."""
+    from polystick.commands import guide
+
+    guide.look(file)
 
 
 def with_options(*more):
@@ -274,43 +302,75 @@ def regression(**options):
 
 
 def run(kind, *, out, **options):
-    """Fit a model to a file, and write its folder."""
+    """Fit a model to a file, and write its folder; without a folder, tell what that would be."""
     from polystick.commands import runs
 
+    if out is None:
+        _rehearse(kind, **options)
+        return
     with runs.held(out):
         _run(kind, out=out, **options)
 
 
-def _run(kind, *, file, out, resume, as_json, **given):
+def _rehearse(kind, *, file, resume, as_json, **given):
+    from polystick.commands import models, rehearsal
+    from polystick.commands.options import refuse_idle, settle_length
+
+    if resume or as_json:
+        name = "--resume" if resume else "--json"
+        raise click.UsageError(f"{name} is of a run, which needs --out, its folder")
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = settle_length(given, {**given, **models.defaults_of(kind, given), **chosen})
+    refuse_idle(file, given, options)
+    data = _read(kind, file, options, as_json)
+    _compile(kind, options, sys.stderr.isatty())
+    rehearsal.rehearse(kind, data, options)
+
+
+def _read(kind, file, options, as_json):
+    """Read a file and tell how large it is."""
+    from polystick.commands import models
+
+    data = models.read_data(kind, file, options)
+    for sentence in data.notes:
+        note(sentence)
+    if not as_json:
+        n_rows = f"{data.n_rows} {models.MODELS[kind].row}{'s'[: data.n_rows != 1]}"
+        say(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
+    return data
+
+
+def _compile(kind, options, shown):
+    """Compile what a fit calls, if that was not done yet."""
     from polystick import warm_up
+
+    if not options["mean_field"] and not options.get("svi"):
+        link = "softmax-" if options.get("link") == "softmax" else ""
+        warm_up(f"{link}{kind}", predictions=kind == "topics", progress=shown)
+
+
+def _run(kind, *, file, out, resume, as_json, **given):
     from polystick.commands import diagnosis, models, runs
     from polystick.commands.options import refuse_idle, settle_length
 
-    model, folder = models.MODELS[kind], Path(out)
+    folder = Path(out)
     options = runs.begin(out, kind, given, models.defaults_of(kind, given), resume)
     options = settle_length(given, options)
     refuse_idle(file, given, options)
-    data = models.read_data(kind, file, options)
-    for sentence in data.notes:
-        click.echo(f"Note: {sentence}", err=True)
+    data = _read(kind, file, options, as_json)
     size = {"rows": data.n_rows, "categories": len(data.names), "counts": data.n_counts}
-    if not as_json:
-        n_rows = f"{data.n_rows} {model.row}{'s'[: data.n_rows != 1]}"
-        click.echo(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
     shown = sys.stderr.isatty() and not as_json
     place = {"progress": shown, "checkpoint": folder / "checkpoint"}
     place["vectorizer"] = data.vectorizer
     estimator = models.make_estimator(kind, options, len(data.names), **place)
     begun = time.perf_counter()
-    if not options["mean_field"] and not options.get("svi"):
-        link = "softmax-" if options.get("link") == "softmax" else ""
-        warm_up(f"{link}{kind}", predictions=kind == "topics", progress=shown)
+    _compile(kind, options, shown)
     with runs.started(folder, kind, options, data.names), diagnosis.warnings_as_notes():
         estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     pairs = models.associations_of(kind, estimator, data)
     if not runs.finish(folder, kind, options, estimator, pairs, data=about):
-        click.echo("Note: no draws.nc was written: pip install polystick[io]", err=True)
+        note("no draws.nc was written: pip install polystick[io]")
     outcome = {
         "run": str(folder),
         "model": kind,
@@ -324,12 +384,12 @@ def _run(kind, *, file, out, resume, as_json, **given):
 
 def _report(outcome, as_json):
     if as_json:
-        click.echo(json.dumps(outcome))
+        say(json.dumps(outcome))
         return
     folder = outcome["run"]
-    click.echo(outcome["summary"])
-    click.echo(f"{outcome['seconds']} seconds; the result is in {folder}")
-    click.echo(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
+    say(outcome["summary"])
+    say(f"{outcome['seconds']} seconds; the result is in {folder}")
+    say(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
 
 
 def _refuse_half(estimator, folder):

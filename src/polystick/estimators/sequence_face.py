@@ -18,7 +18,7 @@ from polystick.estimators.sequence_results import (
     forecast_of,
     likeliest,
 )
-from polystick.estimators.sequences import Read, read_sequences
+from polystick.estimators.sequences import Read, parts_of, read_sequences
 from polystick.estimators.tables import steps_after, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.models.sequence_filter import prediction_key
@@ -48,7 +48,7 @@ class SequenceEstimator(Face):
     _goes_on = True  # its filter, from a state
     _has_likelihood = True  # of counts: the posterior is given these
 
-    def fit(self, X, inputs=None, *, resume=False):
+    def fit(self, X, inputs=None, *, lengths=None, resume=False):
         """Learn from sequences.
 
         Parameters
@@ -56,9 +56,11 @@ class SequenceEstimator(Face):
         X : sequence or list of sequences
             A sequence is an array or a list of tokens 0..K-1, with -1, None or NaN where one is missing; or
             rows of counts: an array (steps, K), CSR or a DataFrame, whose rows without counts, or of
-            NaN, are missing. Lists of lists are sequences of tokens.
+            NaN, are missing. Lists of lists are sequences of tokens; so is an array (steps, 1).
         inputs : array (steps, m), or a list of such for each sequence, or None
             What is known of each step from elsewhere, where the model has a place for it.
+        lengths : array (n,) or None
+            Steps of each sequence, where X (and inputs) are one array that has them one after another.
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
 
@@ -70,10 +72,13 @@ class SequenceEstimator(Face):
             self._check_running()
             if self.n_categories is not None:
                 check_integer("n_categories", self.n_categories, at_least=2)
-            read = read_sequences(X, n_categories=self.n_categories, shortest=2)
+            read = read_sequences(X, lengths=lengths, n_categories=self.n_categories, shortest=2)
             self.n_inputs_ = 0
             if inputs is not None:
                 self._refuse_inputs()
+                X, inputs = (
+                    each if lengths is None else parts_of(each, lengths) for each in (X, inputs)
+                )
                 read = read._replace(inputs=read_inputs(inputs, read.lengths, beside=X))
                 self.n_inputs_ = read.inputs[0].shape[1]
             self.read_, self.categories_ = read, read.categories
@@ -121,12 +126,12 @@ class SequenceEstimator(Face):
     update = streams.update
     predict_next = streams.predict_next
 
-    def filter(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+    def filter(self, X, inputs=None, *, lengths=None, n_draws=STATES, n_particles=None):
         """Return states and probabilities of each step, given what was seen up to it.
 
         Parameters
         ----------
-        X, inputs : as in `fit`
+        X, inputs, lengths : as in `fit`
         n_draws : int
             Posterior draws of the parameters to average over.
         n_particles : int or None
@@ -136,7 +141,7 @@ class SequenceEstimator(Face):
         -------
         list of Filtered (states, states_sd, probabilities), one for each sequence
         """
-        read = self._read(X, inputs)
+        read = self._read(X, inputs, lengths)
         found = self._means(
             read,
             n_draws,
@@ -155,19 +160,21 @@ class SequenceEstimator(Face):
             for (states, squares, pi), index in zip(found, read.indexes)
         ]
 
-    def predict_proba(self, X, inputs=None, *, n_top=None, n_draws=STATES, n_particles=None):
+    def predict_proba(
+        self, X, inputs=None, *, lengths=None, n_top=None, n_draws=STATES, n_particles=None
+    ):
         """Return the probabilities (steps, K) of each sequence one step ahead: given what was before.
 
         Parameters
         ----------
-        X, inputs, n_draws, n_particles : as in `filter`
+        X, inputs, lengths, n_draws, n_particles : as in `filter`
         n_top : int or None
             How many categories to tell of, the likeliest of each step: then the result is a list of
             `Likeliest` (categories, probabilities), both (steps, n_top), the likeliest first.
         """
         if n_top is not None:
             check_integer("n_top", n_top, at_least=1)
-        read = self._read(X, inputs)
+        read = self._read(X, inputs, lengths)
 
         def finish(ahead):
             return (ahead,) if n_top is None else likeliest(ahead, n_top)
@@ -179,23 +186,23 @@ class SequenceEstimator(Face):
             return [Likeliest(names[top], pi, at) for (top, pi), at in zip(found, read.indexes)]
         return [tabled(self, pi, index) for (pi,), index in zip(found, read.indexes)]
 
-    def score_steps(self, X, inputs=None, *, n_draws=STATES, n_particles=None):
+    def score_steps(self, X, inputs=None, *, lengths=None, n_draws=STATES, n_particles=None):
         """Return what each posterior draw says of each step: log p(x_t | before), a list of (n_draws, steps).
 
         Steps where nothing was seen have 0. `score` and `score_samples` average probabilities, not their
         logarithms: for the steps of a sequence, one step ahead, by `scores.log_mean_exp(values, axis=0)`.
         Parameters are those of `filter`.
         """
-        read = self._read(X, inputs)
+        read = self._read(X, inputs, lengths)
         return self._step_values(read, n_draws, n_particles)
 
-    def score_samples(self, X, inputs=None, *, n_seen=0, joint=False, n_draws=STATES,
+    def score_samples(self, X, inputs=None, *, lengths=None, n_seen=0, joint=False, n_draws=STATES,
                       n_particles=None):  # fmt: skip
         """Return the log probability (n,) of each sequence, without multinomial coefficients.
 
         Parameters
         ----------
-        X, inputs : as in `fit`
+        X, inputs, lengths : as in `fit`
         n_seen : int, or one for each sequence
             First steps that are given: only those after them are scored.
         joint : bool
@@ -203,13 +210,23 @@ class SequenceEstimator(Face):
             or else that of each step given those before it: one step ahead.
         n_draws, n_particles : as in `filter`
         """
-        read = self._read(X, inputs)
+        read = self._read(X, inputs, lengths)
         n_seen = check_n_seen(n_seen, read.lengths)
         return self._log_probabilities(read, n_seen, joint, n_draws, n_particles)
 
-    def score(self, X, inputs=None, *, n_seen=0, joint=False, n_draws=STATES, n_particles=None):
+    def score(
+        self,
+        X,
+        inputs=None,
+        *,
+        lengths=None,
+        n_seen=0,
+        joint=False,
+        n_draws=STATES,
+        n_particles=None,
+    ):
         """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
-        read = self._read(X, inputs)
+        read = self._read(X, inputs, lengths)
         n_seen = check_n_seen(n_seen, read.lengths)
         values = self._log_probabilities(read, n_seen, joint, n_draws, n_particles)
         held_out = [totals[seen:] for totals, seen in zip(read.totals, n_seen)]
@@ -267,14 +284,14 @@ class SequenceEstimator(Face):
 
     # what comes after, and anew
 
-    def forecast(self, n_steps, X=None, inputs=None, *, n_draws=200, level=0.9, new_inputs=None,
-                 n_particles=None):  # fmt: skip
+    def forecast(self, n_steps, X=None, inputs=None, *, lengths=None, n_draws=200, level=0.9,
+                 new_inputs=None, n_particles=None):  # fmt: skip
         """Return the probabilities of the steps after the last.
 
         Parameters
         ----------
         n_steps : int
-        X, inputs : as in `fit`
+        X, inputs, lengths : as in `fit`
             None goes on with the sequences of the fit, and a `FilterState` with the one that it has seen.
         n_draws : int
             Paths of states to draw, from at most 32 posterior draws of the parameters.
@@ -294,9 +311,9 @@ class SequenceEstimator(Face):
         if isinstance(X, streams.FilterState):
             new_inputs = self._new_inputs(new_inputs, n_steps, 1)
             draws = streams.draw_paths(self, X, n_steps, n_draws, new_inputs)
-            index = steps_after(None, X.n_steps, n_steps)
+            index = steps_after(X.index, X.n_steps, n_steps)
             return [forecast_of(draws, level, self.categories_, index)]
-        read = self._read_again(X, inputs)
+        read = self._read_again(X, inputs, lengths)
         new_inputs = self._new_inputs(new_inputs, n_steps, len(read.sequences))
         n_laws = len(self._draws(min(n_draws, STATES)))
         draws = np.empty((n_draws, len(read.sequences), n_steps, self.n_features_in_))
@@ -342,17 +359,19 @@ class SequenceEstimator(Face):
 
     # what came in
 
-    def _read(self, X, inputs):
+    def _read(self, X, inputs, lengths=None):
         check_is_fitted(self)
         self._check_running()
         known = {"n_categories": self.n_features_in_, "categories": self.categories_}
-        read = read_sequences(X, **known)
+        read = read_sequences(X, lengths=lengths, **known)
+        if lengths is not None and inputs is not None:
+            X, inputs = (parts_of(each, lengths) for each in (X, inputs))
         return read._replace(inputs=self._read_inputs(inputs, read.lengths, beside=X))
 
-    def _read_again(self, X, inputs) -> Read:
+    def _read_again(self, X, inputs, lengths=None) -> Read:
         """Return what came in, or the sequences of the fit."""
         if X is not None:
-            return self._read(X, inputs)
+            return self._read(X, inputs, lengths)
         check_is_fitted(self)
         if inputs is not None:
             raise ValueError("inputs must come with their X; got inputs without; see new_inputs")

@@ -12,10 +12,12 @@ import scipy.sparse
 
 from polystick.estimators.row_names import labels_of
 from polystick.estimators.tables import index_of
+from polystick.sparse_tables import check_cells, check_width
 from polystick.validation import LARGEST_COUNT, as_frame, category_names
 
-__all__ = ["Read", "as_array", "as_list", "read_sequences"]
+__all__ = ["Read", "as_array", "as_list", "parts_of", "read_sequences"]
 
+MOST_UNLIKE = 3.0  # the ratio of variances between columns and within them, of sequences of tokens
 _ENCODE = "number words first, as np.unique(words, return_inverse=True) does"
 
 
@@ -58,14 +60,19 @@ def _totals(sequence):
     return sequence.sum(axis=1) if sequence.ndim == 2 else (sequence >= 0).astype(np.int64)
 
 
-def read_sequences(X, *, n_categories=None, categories=None, shortest=1):
+def read_sequences(X, *, lengths=None, n_categories=None, categories=None, shortest=1):
     """Return what a user means by X, one sequence or a list of them.
 
+    lengths      : of the sequences, where X has them one after another; or None
     n_categories : how many there must be; None: the largest token + 1, or the columns
     categories   : the names seen in fit, or None
     shortest     : the least number of steps
     """
-    given = [as_frame(sequence) for sequence in as_list(as_frame(X))]
+    X = as_frame(X)
+    if lengths is None and n_categories is None:
+        refuse_doubtful(X)
+    given = as_list(X) if lengths is None else parts_of(X, lengths)
+    given = [as_frame(sequence) for sequence in given]
     if not given:
         raise ValueError("X must have at least one sequence; got an empty list")
     sequences = [_read_one(sequence, i) for i, sequence in enumerate(given)]
@@ -91,6 +98,57 @@ def _step_labels(given):
 
 
 # one or many
+
+
+def parts_of(X, lengths):
+    """Return the sequences of these lengths that X has one after another, as hmmlearn wants them."""
+    sizes = np.asarray(lengths)
+    whole = as_list(X)
+    if len(whole) != 1:
+        raise ValueError(
+            f"X must have all sequences one after another where lengths are given; got {len(whole)} arrays; "
+            "leave lengths out"
+        )
+    n_steps = whole[0].shape[0] if hasattr(whole[0], "shape") else len(whole[0])
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min(initial=0) < 0:
+        raise ValueError(f"lengths must be whole numbers of steps; got {lengths!r}")
+    if sizes.sum() != n_steps:
+        raise ValueError(
+            f"lengths must add up to the {n_steps} steps of X; they add up to {sizes.sum()}"
+        )
+    if scipy.sparse.issparse(whole[0]):
+        whole = [scipy.sparse.csr_array(whole[0])]
+    stops = np.cumsum(sizes).tolist()
+    cuts = [slice(stop - size, stop) for stop, size in zip(stops, sizes.tolist())]
+    return [whole[0].iloc[cut] if hasattr(whole[0], "iloc") else whole[0][cut] for cut in cuts]
+
+
+def refuse_doubtful(X):
+    """Raise where a table of whole numbers is as likely to hold a sequence of tokens in each row.
+
+    Then all numbers up to the largest are there, columns are alike, and rows add up to anything.
+    """
+    if scipy.sparse.issparse(X) or hasattr(X, "columns") or not hasattr(X, "__array__"):
+        return
+    array = np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind not in "iu" or min(array.shape) < 2:
+        return
+    seen, totals = np.unique(array[array >= 0]), array.sum(axis=1)
+    if len(seen) < 2 or len(seen) <= seen[-1] or len(np.unique(totals[totals > 0])) < 2:
+        return
+    if _are_alike(array[:, array.min(axis=0) < array.max(axis=0)]):
+        n, m = array.shape
+        raise ValueError(
+            f"X must say what its ({n}, {m}) whole numbers are: give list(X) where each row is a sequence "
+            f"of {m} tokens, or [X] where each row counts {m} categories at a step"
+        )
+
+
+def _are_alike(columns):
+    """Tell whether the variance between columns (n, m) is about what that within them would make it."""
+    n, m = columns.shape
+    between = n * columns.mean(axis=0).var() * m / max(1, m - 1)
+    return between <= MOST_UNLIKE * columns.var(axis=0).mean() * n / (n - 1)
 
 
 def as_list(X):
@@ -138,6 +196,7 @@ def _read_one(sequence, i):
     if scipy.sparse.issparse(sequence):
         if sequence.ndim != 2:
             raise ValueError(f"sequence {i} must have two axes where it is sparse; got one")
+        check_cells(sequence, f"sequence {i}")
         return _read_counts(scipy.sparse.coo_array(sequence), i)
     if isinstance(sequence, str | bytes | numbers.Number) or sequence is None:
         raise TypeError(
@@ -146,6 +205,8 @@ def _read_one(sequence, i):
     array = as_array(sequence, f"sequence {i}")
     if array.ndim == 1:
         return _read_tokens(array, i)
+    if array.ndim == 2 and array.shape[1] == 1:
+        return _read_tokens(array[:, 0], i)
     if array.ndim == 2:
         numbers_ = _as_numbers(array, i, "counts")
         return _read_counts(_without_missing(numbers_, i), i)
@@ -240,12 +301,14 @@ def _n_categories(sequences, expected, in_fit):
     widths = [s.shape[1] for s in sequences if s.ndim == 2]
     largest = max((int(s.max(initial=-1)) for s in sequences if s.ndim == 1), default=-1)
     K = expected if expected is not None else (widths[0] if widths else largest + 1)
+    check_width(K)
     seen = "asked for" if in_fit else "seen in fit"
     for i, sequence in enumerate(sequences):
         if sequence.ndim == 2 and sequence.shape[1] != K:
             of = f"{K} categories {seen}" if expected is not None else f"{K} of the others"
             raise ValueError(
-                f"counts must have the {of} as columns; sequence {i} has {sequence.shape[1]}"
+                f"counts must have the {of} as columns; sequence {i} has {sequence.shape[1]}; where each "
+                "row is a sequence of tokens, give list(X)"
             )
         if sequence.ndim == 1:
             beyond = np.flatnonzero(sequence >= K)
@@ -264,7 +327,7 @@ def _names(given, n_categories, expected):
     """Return the names of the categories, which tables must agree on."""
     names = expected
     for i, sequence in enumerate(given):
-        if not hasattr(sequence, "columns"):
+        if not hasattr(sequence, "columns") or len(sequence.columns) == 1:
             continue
         here = category_names(sequence, n_categories)
         if len(set(here)) < len(here):

@@ -22,6 +22,7 @@ __all__ = ["FilterState", "Updated", "draw_paths", "filter_state", "predict_next
 
 STATES = 32  # posterior draws that predictions are averaged over
 _FEW_STEPS = 64  # not worth threads
+_NAMED_STEPS = 10  # at the end, from which it can be told how dates go on
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class FilterState:
     predictors: tuple  # of the draws
     options: dict  # of their filters
     afters: tuple | None = None  # what they go on from, once there was a step
+    index: pd.Index | None = None  # of the last steps, where all have names
 
     def __repr__(self):
         return f"<FilterState after {self.n_steps} steps, {len(self.predictors)} draws>"
@@ -164,8 +166,12 @@ def _advanced(face, state, read: Read, show):
 
     with execution_for(n_jobs) as execution, one_blas_thread():
         found = list(execution.map(at_draw, range(len(state.predictors))))
-    afters = tuple(each.after for each in found)
-    return dataclasses.replace(state, n_steps=state.n_steps + n_steps, afters=afters), found
+    afters, index = tuple(each.after for each in found), read.indexes[0]
+    if state.afters is not None and index is not None:
+        index = None if state.index is None else state.index.append(index)
+    index = None if index is None else index[-_NAMED_STEPS:]
+    now = dataclasses.replace(state, n_steps=state.n_steps + n_steps, afters=afters, index=index)
+    return now, found
 
 
 def _need_stream(face):

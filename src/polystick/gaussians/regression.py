@@ -7,33 +7,61 @@ e_i ~ N(0, cov) behind a potential (kappa, omega) these are
 
 formed so that nothing divides by omega. The groups of one factor share no rows, so they are eliminated first,
 one k x k system for each; B then has the Schur complement. Groups of other factors are columns of w.
+Weights are packed in c numbers: their diagonal, c = k, without noise, else their lower triangle.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
-__all__ = ["GroupRows", "Prior", "Sums", "draw", "group_rows", "row_sums", "tell_of_line"]
+from polystick.kernels import regression as kernels
+from polystick.kernels.buffers import as_buffer, as_buffers
+
+__all__ = [
+    "GroupRows",
+    "Prior",
+    "Sums",
+    "Whole",
+    "assembled",
+    "draw",
+    "group_rows",
+    "row_sums",
+    "tell_of_line",
+    "tell_of_scales",
+]
+
+MOST_COLUMNS = (
+    24  # that are not 0 in a row on average, beyond which products of matrices are quicker
+)
 
 
 class GroupRows(NamedTuple):
     """Which rows of a block belong to which group of the factor that is eliminated."""
 
-    order: np.ndarray  # (n,) rows, sorted by group
-    starts: np.ndarray  # (m,) where each of the block's groups starts in that order
-    groups: np.ndarray  # (m,) which they are
+    groups: np.ndarray  # (m,) those of the block
+    places: np.ndarray  # (n,) where each row's is among them
 
 
 class Sums(NamedTuple):
-    """What the rows of a block tell of B (q, k) and of its groups."""
+    """What the rows of a block tell of B (q, k) and of its groups, packed."""
+
+    pairs: np.ndarray  # (q, q c), of columns a and b <= a
+    linear: np.ndarray  # (q, k)
+    group_weight: np.ndarray  # (m, c)
+    group_linear: np.ndarray  # (m, k)
+    cross: np.ndarray  # (m, q c) of B with each group
+    groups: np.ndarray  # (m,)
+
+
+class Whole(NamedTuple):
+    """What all rows tell of B and of all groups."""
 
     weight: np.ndarray  # (q, k, q, k)
     linear: np.ndarray  # (q, k)
-    group_weight: np.ndarray  # (m, k, k)
-    group_linear: np.ndarray  # (m, k)
-    cross: np.ndarray  # (m, q, k, k) of B with each group
-    groups: np.ndarray  # (m,)
+    group_weight: np.ndarray  # (G, k, k)
+    group_linear: np.ndarray  # (G, k)
+    cross: np.ndarray  # (G, k, q, k)
 
 
 class Prior(NamedTuple):
@@ -47,87 +75,104 @@ class Prior(NamedTuple):
 
 def group_rows(group):
     """Return where the rows of each group are; `group` (n,) whole numbers."""
-    order = np.argsort(group, kind="stable")
-    groups, starts = np.unique(group[order], return_index=True)
-    return GroupRows(order, starts, groups)
+    groups, places = np.unique(group, return_inverse=True)
+    return GroupRows(groups, as_buffer(places, np.int64))
 
 
 def tell_of_line(potential, cov):
-    """Return weight (n, k, k) and linear (n, k) of each row's line, noise integrated out.
+    """Return weight (n, c) and linear (n, k) of each row's line, noise integrated out.
 
     cov : (k, k) of noise; None where there is none
     """
-    kappa, omega = potential
-    n, k = omega.shape
+    kappa, omega = as_buffers(*potential)
     if cov is None:
-        weight = np.zeros((n, k, k))
-        weight[:, np.arange(k), np.arange(k)] = omega
-        return weight, kappa
-    root = np.sqrt(omega)
-    inner = root[:, :, None] * cov * root[:, None]
-    inner[:, np.arange(k), np.arange(k)] += 1.0
-    right = np.zeros((n, k, k + 1))
-    right[:, np.arange(k), np.arange(k)] = root
-    right[:, :, k] = root * (kappa @ cov)
-    solved = root[:, :, None] * np.linalg.solve(inner, right)
-    weight = solved[:, :, :k]
-    return 0.5 * (weight + weight.transpose(0, 2, 1)), kappa - solved[:, :, k]
+        return omega, kappa
+    n, k = omega.shape
+    weight, linear = np.empty((n, k * (k + 1) // 2)), np.empty((n, k))
+    kernels.tell_rows(kappa, omega, as_buffer(cov), weight, linear)
+    return weight, linear
 
 
 def row_sums(w, rows, weight, linear):
     """Return what rows tell of B and of their groups; w (n, q), rows: `GroupRows` or None."""
-    q, k = w.shape[1], linear.shape[1]
-    whole = np.empty((q, k, q, k))
-    for j in range(k):
-        for m in range(j, k):
-            part = (w.T * weight[:, j, m]) @ w
-            whole[:, j, :, m] = part
-            whole[:, m, :, j] = part
-    if rows is None:
-        none = np.zeros((0, k, k)), np.zeros((0, k)), np.zeros((0, q, k, k)), np.zeros(0, int)
-        return Sums(whole, w.T @ linear, *none)
-    order, starts, groups = rows
-    own = weight[order]
-    crossed = w[order][:, :, None, None] * own[:, None]
-    return Sums(
-        whole,
-        w.T @ linear,
-        np.add.reduceat(own, starts, axis=0),
-        np.add.reduceat(linear[order], starts, axis=0),
-        np.add.reduceat(crossed, starts, axis=0),
-        groups,
-    )
+    w, weight, linear = as_buffers(w, weight, linear)
+    q, c, k = w.shape[1], weight.shape[1], linear.shape[1]
+    groups, places = rows or GroupRows(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    m, is_wide = len(groups), q > MOST_COLUMNS
+    pairs = np.zeros((0 if is_wide else q, q * c))
+    rest = np.zeros((q, k)), np.zeros((m, c)), np.zeros((m, k)), np.zeros((m, q * c))
+    kernels.add_rows(w, places, weight, linear, pairs, *rest)
+    if is_wide:
+        pairs = np.stack([(w.T * each) @ w for each in weight.T], axis=2).reshape(q, q * c)
+    return Sums(pairs, *rest, groups)
 
 
-def draw(prior, sums, noise, group_noise):
-    """Draw B (q, k) and the groups (G, k), affine functions of standard normals of these shapes.
-
-    sums : of each block, in order
-    """
-    (q, k), n_groups = prior.linear.shape, len(prior.group_linear)
-    weight, linear = np.zeros((q, k, q, k)), prior.linear.copy()
-    weight[np.arange(q), :, np.arange(q)] = prior.weight
-    own = np.tile(prior.group_weight, (n_groups, 1, 1))
-    group_linear, cross = prior.group_linear.copy(), np.zeros((n_groups, q, k, k))
-    for part in sums:
-        weight += part.weight
-        linear += part.linear
-        own[part.groups] += part.group_weight
+def assembled(sums, n_groups):
+    """Return what the sums of all blocks, in their order, tell of B and of the groups."""
+    first = sums[0]
+    (q, k), c = first.linear.shape, first.group_weight.shape[1]
+    pairs, linear = first.pairs, first.linear
+    packed, cross = np.zeros((n_groups, c)), np.zeros((n_groups, q * c))
+    group_linear = np.zeros((n_groups, k))
+    for part in sums[1:]:
+        pairs, linear = pairs + part.pairs, linear + part.linear
+    for part in sums if n_groups else ():
+        packed[part.groups] += part.group_weight
         group_linear[part.groups] += part.group_linear
         cross[part.groups] += part.cross
-    weight, linear = weight.reshape(q * k, q * k), linear.ravel()
-    cross = cross.reshape(n_groups, q * k, k)
+    weight, group_weight = np.zeros((q, k, q, k)), np.zeros((n_groups, k, k))
+    whole = np.zeros((n_groups, k, q, k))
+    kernels.unpack_pairs(pairs, weight)
+    kernels.unpack_groups(packed, cross, group_weight, whole)
+    return Whole(weight, linear, group_weight, group_linear, whole)
+
+
+def draw(prior, whole, noise, group_noise):
+    """Draw B (q, k) and the groups (G, k), affine functions of standard normals of these shapes."""
+    (q, k), n_groups = prior.linear.shape, len(prior.group_linear)
+    weight, linear = whole.weight.copy(), (whole.linear + prior.linear).ravel()
+    weight[np.arange(q), :, np.arange(q)] += prior.weight
+    weight = weight.reshape(q * k, q * k)
+    factor, half, half_linear = _eliminated(prior, whole)
+    columns = half.reshape(n_groups * k, q * k)
     if n_groups:
-        gain = np.linalg.solve(own, cross.transpose(0, 2, 1))  # (G, k, q k)
-        weight = weight - np.tensordot(cross, gain, axes=([0, 2], [0, 1]))
-        linear = linear - np.einsum("gjb,gj->b", gain, group_linear)
-    root = np.linalg.cholesky(0.5 * (weight + weight.T))
-    half = solve_triangular(root, linear, lower=True) + noise.ravel()
-    b = solve_triangular(root, half, lower=True, trans=1)
-    if not n_groups:
-        return b.reshape(q, k), np.zeros((0, k))
-    rest = group_linear - np.einsum("gbj,b->gj", cross, b)
-    roots = np.linalg.cholesky(own)
-    halves = np.linalg.solve(roots, rest[:, :, None]) + group_noise[:, :, None]
-    groups = np.linalg.solve(roots.transpose(0, 2, 1), halves)[:, :, 0]
+        weight -= columns.T @ columns
+        linear -= half_linear.ravel() @ columns
+    root, failed = lapack.dpotrf(weight.T, lower=1)
+    if failed:
+        raise np.linalg.LinAlgError("the law of coefficients is not positive definite")
+    found, _ = lapack.dtrtrs(root, linear, lower=1)
+    b, _ = lapack.dtrtrs(root, found + noise.ravel(), lower=1, trans=1)
+    groups = half_linear - (columns @ b).reshape(n_groups, k) + group_noise
+    kernels.solve_groups_in_place(factor, groups)
     return b.reshape(q, k), groups
+
+
+def _eliminated(prior, whole):
+    """Return roots of the groups' systems, and what they make of cross and linear."""
+    group_weight = whole.group_weight + prior.group_weight
+    group_linear = whole.group_linear + prior.group_linear
+    cross = whole.cross.reshape(*group_linear.shape, whole.linear.size)
+    out = np.empty_like(group_weight), np.empty_like(cross), np.empty_like(group_linear)
+    kernels.eliminate_groups(group_weight, group_linear, cross, *out)
+    return out
+
+
+def tell_of_scales(whole, b, groups, columns=None):
+    """Return what rows tell of scales (k,) of some effects: curvature (k, k) and slope (k,).
+
+    b, groups : (q, k), (G, k) the effects as they are
+    columns : slice of b that is multiplied; None: the groups are
+    """
+    crossed = whole.cross.reshape(groups.size, b.size)
+    if columns is None:
+        rest = whole.group_linear - (crossed @ b.ravel()).reshape(groups.shape)
+        curvature = np.einsum("gj,gjm,gm->jm", groups, whole.group_weight, groups)
+        return curvature, (groups * rest).sum(axis=0)
+    mine, others = b[columns], b.copy()
+    others[columns] = 0.0
+    told = whole.weight.reshape(b.size, b.size) @ others.ravel() + groups.ravel() @ crossed
+    rest = whole.linear - told.reshape(b.shape)
+    weight = whole.weight[columns, :, columns]
+    curvature = np.einsum("aj,ajbm,bm->jm", mine, weight, mine, optimize=True)
+    return curvature, (mine * rest[columns]).sum(axis=0)

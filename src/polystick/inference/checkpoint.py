@@ -1,22 +1,20 @@
 """Checkpoints: a run that is killed goes on where it stood, bit for bit.
 
-A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-draws-N.npz` (what
-was drawn between two saves) and `polystick-manifest.json`, which names the files that count with their
-checksums. Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only
-commit. It is there from the start, naming no files yet: so files without a manifest have lost it, and are
-left alone. Nothing is pickled, files of other names are never touched, and the folder has one writer.
+A checkpoint is a folder with `polystick-state-N.npz` (where the run stands), `polystick-rows-B-N.npz` (where
+its rows stand, a file for each part of the data, whose first block is B), `polystick-draws-N.npz` (what was
+drawn between two saves) and `polystick-manifest.json`, which names the files that count with their checksums.
+Each file is written aside, flushed to disk and renamed; the manifest comes last and is the only commit. It is
+there from the start, naming no files yet: so files without a manifest have lost it, and are left alone.
+Nothing is pickled, files of other names are never touched, and the folder has one writer.
 """
 
 import contextlib
 import dataclasses
 import hashlib
-import io
 import json
 import re
 import time
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,18 +22,16 @@ import numpy as np
 import scipy.sparse
 
 from polystick.folders import InUseError, one_writer, whole
+from polystick.inference.files import CheckpointError, read_arrays, write_arrays
 from polystick.inference.protocols import Array, Held
 from polystick.validation import warn_user
 
-FORMAT = 3  # fingerprints that know where a part ends
+FORMAT = 4  # rows in files of their own, and sums by a tree
 _STATE, _DRAWS, _MANIFEST = "polystick-state-", "polystick-draws-", "polystick-manifest.json"
-_SAVED = re.compile(r"polystick-(state|draws)-\d+\.npz")
-_LEFT = re.compile(r"polystick-((state|draws)-\d+(\.npz)?|(manifest|probe)(\.json)?)\.tmp")
+_ROWS = "polystick-rows-"  # and the first block, and the sweep
+_SAVED = re.compile(r"polystick-(state|draws|rows-\d+)-\d+\.npz")
+_LEFT = re.compile(r"polystick-((state|draws|rows-\d+)-\d+(\.npz)?|(manifest|probe)(\.json)?)\.tmp")
 _KIND = "polystick checkpoint"
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint that can't be used. It has been left untouched."""
 
 
 def fingerprint(thing: object) -> str:
@@ -145,10 +141,12 @@ class Checkpoint:
     def due(self) -> bool:
         return time.monotonic() - self._last >= self.every
 
-    def save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> bool:
-        """Write the state and the draws made since the last save; tell whether that worked."""
+    def save(
+        self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array], rows: Held
+    ) -> bool:
+        """Write the state, the draws made since the last save and the rows; tell whether that worked."""
         try:
-            self._save(sweep, state, draws)
+            self._save(sweep, state, draws, rows)
         except OSError as error:
             left = (
                 "and there is none yet"
@@ -164,13 +162,16 @@ class Checkpoint:
             self._last = time.monotonic()
         return True
 
-    def _save(self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array]) -> None:
+    def _save(
+        self, sweep: int, state: Mapping[str, Array], draws: Mapping[str, Array], rows: Held
+    ) -> None:
         kept = {name: sha for name, sha in self._files.items() if name.startswith(_DRAWS)}
         fresh = {f"{_STATE}{sweep}.npz": state}
         if draws:
             fresh[f"{_DRAWS}{sweep}.npz"] = draws
         for name, arrays in fresh.items():
-            kept[name] = _write_arrays(self.folder / name, arrays)
+            kept[name] = write_arrays(self.folder / name, arrays)
+        kept |= rows.save(self.folder, sweep)
         self._commit(sweep, kept)
         self._files, self._saved = kept, sweep
         self._sweep_out()
@@ -188,12 +189,16 @@ class Checkpoint:
             file.write(json.dumps(manifest, indent=1).encode())
         self._begun = True
 
-    def load(self) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
-        """Return (sweep, state, list of draws) after every check has passed."""
+    def load(self, rows: Held) -> tuple[int, dict[str, Array], list[dict[str, Array]]]:
+        """Return (sweep, state, list of draws) after every check has passed, and put the rows in place."""
         manifest = self._manifest()
         self._refuse_foreign(manifest["identity"])
-        arrays = {name: self._arrays(name, sha) for name, sha in manifest["files"].items()}
-        self._files = manifest["files"]
+        files = manifest["files"]
+        of_rows = {name: sha for name, sha in files.items() if name.startswith(_ROWS)}
+        others = {name: sha for name, sha in files.items() if name not in of_rows}
+        arrays = {name: read_arrays(self.folder / name, sha) for name, sha in others.items()}
+        rows.load(self.folder, of_rows)
+        self._files = files
         self._saved = sweep = manifest["sweep"]
         draws = sorted((n for n in arrays if n.startswith(_DRAWS)), key=_sweep_of)
         return sweep, arrays[f"{_STATE}{sweep}.npz"], [arrays[name] for name in draws]
@@ -242,28 +247,6 @@ class Checkpoint:
                 "or give another folder"
             )
 
-    def _arrays(self, name: str, sha: str) -> dict[str, Array]:
-        path = self.folder / name
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint in {self.folder} lacks {name} ({error.strerror}); restore it from a "
-                "copy, or delete the folder to start anew"
-            ) from error
-        if hashlib.sha256(content).hexdigest() != sha:
-            raise CheckpointError(
-                f"{path} is damaged: its checksum does not fit; it was left as it is: restore it from a "
-                "copy, or delete the folder to start anew"
-            )
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return dict(arrays)
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise CheckpointError(
-                f"{path} must hold plain arrays, and does not ({error})"
-            ) from error
-
     def _sweep_out(self) -> None:
         """Remove files of ours that no longer count."""
         for path in self._entries():
@@ -276,9 +259,8 @@ class Saved(Protocol):
     """A run as its checkpoint sees it."""
 
     sweep: int
-    held: Held
 
-    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
 
     def kept(self) -> str | None:
@@ -317,7 +299,7 @@ def open_checkpoint(
             )
         yield None
         return
-    identity = {**run.identity(run.held.shards), "names": _fingerprint_of_names(coords or {})}
+    identity = {**run.identity(), "names": _fingerprint_of_names(coords or {})}
     saver = Checkpoint(folder, identity, every)
     with saver.held():
         if not saver.exists():
@@ -362,11 +344,3 @@ def _sweep_of(name: str) -> int:
 
 def _checksum(manifest: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> str:
-    """Write an npz file; return its checksum."""
-    with whole(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
-        file.seek(0)
-        return hashlib.file_digest(file, "sha256").hexdigest()

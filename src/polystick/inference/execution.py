@@ -1,150 +1,27 @@
-"""Where the rows live while a run lasts, and who maps a step over them.
+"""Who maps a step over the blocks of rows.
 
 Rows come in blocks, cut once by the model at fixed places. A step maps each block and its state to a new
-state and sufficient statistics; the statistics are added in the order of the blocks, whoever computed
-them and whenever. So the bits of a run do not depend on the number of threads, and a cluster is one more
-class with `hold`.
+state and sufficient statistics; the statistics are added by one fixed tree over the blocks (`sums`), whoever
+computed them and whenever. So the bits of a run do not depend on the number of threads. Who holds the rows is
+`held`, here or elsewhere.
 """
 
 import concurrent.futures
 import math
-import operator
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from polystick.inference.protocols import Array, Named, OrderedMap
-from polystick.keys import Key
+from polystick.inference.held import HeldRows
+from polystick.inference.protocols import Array
 
 _LONGEST_RUN = 16
-
-
-def add(left: Any, right: Any) -> Any:
-    """Add two named tuples of statistics, field by field."""
-    return type(left)(*map(operator.add, left, right))
-
-
-class _Sum:
-    """A sum of statistics, in place once its arrays are its own: those of a block may be large."""
-
-    def __init__(self) -> None:
-        self.value: Any = None
-        self._own = False
-
-    def add(self, statistics: Any) -> None:
-        if self.value is None:
-            self.value = statistics
-        elif self._own:
-            self.value = type(statistics)(*map(_add_onto, self.value, statistics))
-        else:
-            self.value, self._own = add(self.value, statistics), True
-
-
-def _add_onto(left: Any, right: Any) -> Any:
-    """Return left + right, written to left where that gives the same bits."""
-    if isinstance(left, np.ndarray) and left.dtype != np.result_type(left, right):
-        return left + right
-    left += right
-    return left
-
-
-class NotFinite(NamedTuple):
-    """The first entry of a block's state that is not finite."""
-
-    variable: str
-    row: int
-
-
-def find_not_finite(state: Named, ids: Array | None = None) -> NotFinite | None:
-    """Return where a named tuple of arrays is not finite, or None."""
-    for name, value in zip(state._fields, map(np.asarray, state)):
-        if value.dtype.kind not in "fc" or np.isfinite(value.sum()):
-            continue  # one quick pass; a sum that overflows is looked at again
-        finite = np.isfinite(value)
-        if not finite.all():
-            row = int(np.argwhere(~np.atleast_1d(finite))[0, 0])
-            return NotFinite(name, row if ids is None or row >= len(ids) else int(ids[row]))
-    return None
-
-
-class HeldRows:
-    """The blocks of rows and their states, one list of states for each chain."""
-
-    def __init__(self, ordered_map: OrderedMap, shards: Sequence[Any], n_chains: int) -> None:
-        self._map = ordered_map
-        self.shards = shards
-        self.states: list[list[Any]] = [[None] * len(shards) for _ in range(n_chains)]
-
-    def step(
-        self,
-        function: Callable[[Any, Any, Any, Key], tuple[Any, Any]],
-        priors: Sequence[Any],
-        keys: Sequence[Key],
-        blocks: Sequence[int] | None = None,
-    ) -> list[Any]:
-        """Give each block its new state; return the summed statistics of each chain.
-
-        function(prior, shard, state, key) -> (state, statistics)
-        blocks : numbers of the blocks to step, in the order of the sums; the others stay. None: all
-        """
-        blocks = range(len(self.shards)) if blocks is None else blocks
-        jobs = [(chain, i) for chain in range(len(priors)) for i in blocks]
-
-        def work(job: tuple[int, int]) -> tuple[Any, Any, NotFinite | None]:
-            chain, i = job
-            shard, state = self.shards[i], self.states[chain][i]
-            state, statistics = function(priors[chain], shard, state, keys[chain])
-            return state, statistics, find_not_finite(state, shard.rows)
-
-        totals = [_Sum() for _ in priors]
-        fresh = [list(states) for states in self.states]
-        for (chain, i), (state, statistics, culprit) in zip(jobs, self._map(work, jobs)):
-            if culprit is not None:
-                raise FloatingPointError(
-                    f"{culprit.variable} of row {culprit.row} is not finite after sweep "
-                    f"{keys[chain].sweep} of chain {chain}; look for a row with extreme counts, "
-                    "or try a stronger prior"
-                )
-            fresh[chain][i] = state
-            totals[chain].add(statistics)
-        self.states = fresh
-        return [total.value for total in totals]
-
-    def look(self, function: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
-        """Map function(shard, state), changing nothing; yield a list over chains for each block."""
-
-        def work(i: int) -> list[Any]:
-            return [function(self.shards[i], states[i]) for states in self.states]
-
-        return self._map(work, range(len(self.shards)))
-
-    def gather(self) -> list[dict[str, Array]]:
-        """Return the state of each chain as arrays over all rows, by name."""
-        return [
-            {
-                name: np.concatenate([getattr(state, name) for state in states])
-                for name in states[0]._fields
-            }
-            for states in self.states
-        ]
-
-    def scatter(self, arrays: Sequence[Mapping[str, Array]]) -> None:
-        """Undo `gather`, cutting where the states at hand are cut."""
-        for chain, named in enumerate(arrays):
-            kind, states = type(self.states[chain][0]), self.states[chain]
-            parts = [
-                np.split(
-                    named[name], np.cumsum([len(getattr(state, name)) for state in states])[:-1]
-                )
-                for name in kind._fields
-            ]
-            self.states[chain] = [kind(*map(np.ascontiguousarray, part)) for part in zip(*parts)]
 
 
 @dataclass(frozen=True)
@@ -154,8 +31,8 @@ class Serial:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return map(function, items)
 
-    def hold(self, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
-        return HeldRows(self.map, shards, n_chains)
+    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
+        return HeldRows(self.map, model, shards, n_chains)
 
     def __enter__(self) -> Self:
         return self
@@ -170,8 +47,8 @@ class Threads:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = available_threads() if n_threads is None else n_threads
 
-    def hold(self, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
-        return HeldRows(self.map, shards, n_chains)
+    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
+        return HeldRows(self.map, model, shards, n_chains)
 
     def __enter__(self) -> Self:
         self._pool = concurrent.futures.ThreadPoolExecutor(max(1, self.n_threads - 1))
@@ -324,13 +201,10 @@ def concatenate(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
 
 
 __all__ = [
-    "HeldRows",
     "Serial",
     "Threads",
-    "add",
     "available_threads",
     "concatenate",
     "execution_for",
-    "find_not_finite",
     "one_blas_thread",
 ]

@@ -12,8 +12,8 @@ import numpy as np
 
 from polystick.inference.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from polystick.inference.description import described
-from polystick.inference.execution import concatenate
 from polystick.inference.interruption import Interruption, report_interruption
+from polystick.inference.looks import MomentLook, units_of
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor, Show
 from polystick.inference.protocols import (
@@ -26,7 +26,6 @@ from polystick.inference.protocols import (
     P,
     R,
     S,
-    Shard,
     T,
     VariationalModel,
 )
@@ -79,17 +78,18 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         execution: Execution,
     ) -> None:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
+        self.shards = shards
         self.elbo: list[float] = []
-        self.n_rows = sum(len(shard.rows) for shard in shards)
-        self.n_units = sum(len(units_of(shard)) for shard in shards)
+        self.n_rows_of = [len(shard.rows) for shard in shards]
+        self.n_rows, self.n_units = sum(self.n_rows_of), sum(len(units_of(s)) for s in shards)
         self.factor = model.initial_factor(shards, Key(seed))
         self.held = hold_rows(model, self.factor, shards, execution)
 
-    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
         return {
             "model": fingerprint(self.model),
-            "data": fingerprint(shards),
+            "data": fingerprint(self.shards),
             "seed": str(self.seed),
             "inference": self.inference.replace("_", " "),
         }
@@ -99,16 +99,13 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         return f"the factors of {self.sweep} sweeps are kept" if self.sweep else None
 
     def save(self, saver: Checkpoint) -> bool:
-        rows = {f"rows.{name}": value for name, value in self.held.gather()[0].items()}
-        state = {**flattened(self.factor), **rows, "elbo": np.array(self.elbo)}
-        return saver.save(self.sweep, state, {})
+        state = {**flattened(self.factor), "elbo": np.array(self.elbo)}
+        return saver.save(self.sweep, state, {}, self.held)
 
     def restore(self, saver: Checkpoint) -> None:
-        self.sweep, state, _ = saver.load()
-        self.elbo = list(state["elbo"])
+        self.sweep, state, _ = saver.load(self.held)
+        self.elbo = state["elbo"].tolist()
         self.factor = rebuilt(self.factor, state)
-        names = type(self.held.states[0][0])._fields
-        self.held.scatter([{name: state[f"rows.{name}"] for name in names}])
 
     def attrs(self) -> dict[str, object]:
         """Return what the posterior says of the run."""
@@ -127,34 +124,27 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         return build_posterior(self, {**attrs, **self.attrs()}, coords, self._row_moments())
 
     def _row_moments(self) -> dict[str, Array]:
-        prior = self.model.expect(self.factor)
-
-        def moments(shard: S, rows: R) -> dict[str, Array]:
-            drawn = self.model.draw_described_rows(prior, shard, rows)
-            return {
-                f"{name}_{what}": function(values, axis=0)
-                for name, values in drawn.items()
-                for what, function in (("mean", np.mean), ("sd", np.std))
-            }
-
-        found = concatenate([block[0] for block in self.held.look(moments)])
-        order = np.argsort(np.concatenate([units_of(shard) for shard in self.held.shards]))
-        return {name: value[order] for name, value in found.items()}
+        look = MomentLook(self.model.expect(self.factor))
+        units, blocks = zip(*self.held.describe(look))
+        places = np.argsort(np.argsort(np.concatenate(units)))
+        return {name: _put(places, [block[name] for block in blocks]) for name in blocks[0]}
 
 
-def units_of(shard: Shard) -> Array:
-    """Return the ids of the rows of a shard, or of their steps where they are sequences."""
-    units: Array = getattr(shard, "steps", shard.rows)
-    return units
+def _put(places: Array, blocks: Sequence[Array]) -> Array:
+    """Return the rows of blocks in one array, where they belong."""
+    whole = np.empty((len(places), *blocks[0].shape[1:]), blocks[0].dtype)
+    stops = np.cumsum([len(block) for block in blocks])
+    for block, stop in zip(blocks, stops):
+        whole[places[stop - len(block) : stop]] = block
+    return whole
 
 
 def hold_rows(
     model: VariationalModel[S, P, L, R, T, F], factor: F, shards: Sequence[S], execution: Execution
 ) -> Held:
     """Return the blocks with the factors that their rows start from."""
-    held, prior = execution.hold(shards), model.expect(factor)
-    started = execution.map(lambda shard: model.initial_row_factors(prior, shard), shards)
-    held.states = [list(started)]
+    held = execution.hold(model, shards)
+    held.start("initial_row_factors", [model.expect(factor)])
     return held
 
 
@@ -173,7 +163,7 @@ def take_step(
     scale  : how many times more rows the blocks stand for; None: they are all there is
     rate   : how far to go from the old factor to the new one; None: all the way
     """
-    (statistics,) = held.step(model.update_rows, [model.expect(factor)], [key], blocks)
+    (statistics,) = held.step("update_rows", [model.expect(factor)], [key], blocks).statistics
     if scale is not None:
         statistics = cast(BatchModel[S, P, L, R, T, F], model).scale(statistics, scale)
     bound = float(model.elbo(factor, statistics))

@@ -24,8 +24,11 @@ from polystick.inference.convergence import (
     worst_of,
 )
 from polystick.inference.description import described
-from polystick.inference.execution import Serial, concatenate, find_not_finite, one_blas_thread
+from polystick.inference.execution import Serial, one_blas_thread
+from polystick.inference.held import find_not_finite
 from polystick.inference.interruption import Interruption, report_interruption
+from polystick.inference.looks import RowLook, joined_looks, said_of
+from polystick.inference.moving import moves
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor, Show
 from polystick.inference.protocols import (
@@ -43,7 +46,6 @@ from polystick.inference.protocols import (
 from polystick.inference.recorder import (
     WATCHED,
     Recorder,
-    RowRecorder,
     named_moments,
     posterior_groups,
     thinned_axes,
@@ -161,12 +163,6 @@ class Gibbs:
         return posterior
 
 
-class _Nothing(tuple[()]):
-    """Statistics of a step that has none."""
-
-    __slots__ = ()
-
-
 class _Run(Generic[S, P, L, R, T]):
     """Where the chains stand."""
 
@@ -179,33 +175,34 @@ class _Run(Generic[S, P, L, R, T]):
         execution: Execution,
     ) -> None:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
-        self.held = execution.hold(shards, settings.n_chains)
-        self.ordered_map = execution.map
+        self.shards, self.ordered_map = shards, execution.map
+        self.held = execution.hold(model, shards, settings.n_chains)
         self.recorder = Recorder(settings.most_draws, settings.max_bytes)
-        self.rows = RowRecorder(len(shards))
         self.watching = Watching(model, shards)
+        self.look = RowLook(tuple(settings.keep), self.watching.watch)
         self.seen = (0, NOTHING, NOTHING)  # draws at the last look, the worst R-hat and ESS then
         self.parameters: list[P] = list(
             execution.map(lambda key: model.initial_parameters(shards, key), self._keys())
         )
-        self.held.step(self._initial_rows, self._priors(), self._keys())
+        self.held.start("initial_rows", self._priors(), self._keys())
         self.log_likelihood = np.zeros(settings.n_chains)
         self._check_names()
 
     def advance(self) -> None:
         """Make one sweep of every chain, and keep it if it is due."""
         self.sweep += 1
-        keys = self._keys()
-        if hasattr(self.model, "move_together"):
-            self._move_together(keys)
-        statistics = self.held.step(self.model.draw_rows, self._priors(), keys)
+        keys, kept = self._keys(), self.sweep - self.settings.n_burn
+        due = kept > 0 and kept % self.settings.thin == 0
+        if moves(self.model):
+            self.parameters = self.held.move(self.parameters, keys)
+        look = self.look if due else None
+        statistics, seen = self.held.step("draw_rows", self._priors(), keys, look=look)
         self._draw_parameters(statistics, keys)
         if self.sweep == self.settings.n_burn and hasattr(self.model, "agree"):
             self.parameters = self.extras.agree(self.parameters, keys[0])
         self.log_likelihood = np.array([self.model.log_likelihood(s) for s in statistics])
-        kept = self.sweep - self.settings.n_burn
-        if kept > 0 and kept % self.settings.thin == 0:
-            self._record()
+        if due:
+            self._record(seen)
 
     def finished(self) -> bool:
         """Tell whether there are draws enough, by their number or by what they are worth."""
@@ -245,15 +242,15 @@ class _Run(Generic[S, P, L, R, T]):
         names = getattr(self.model, "identified", None)
         return {
             f"{name}_rhat": running.rhat()
-            for name, running in self.rows.moments().items()
+            for name, running in self.held.moments().items()
             if names is None or name in names
         }
 
-    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         """Return what must be the same for a checkpoint to be resumed."""
         return {
             "model": fingerprint(self.model),
-            "data": fingerprint(shards),
+            "data": fingerprint(self.shards),
             "seed": str(self.seed),
             "inference": "gibbs",
             "n_burn": self.settings.n_burn,
@@ -268,37 +265,30 @@ class _Run(Generic[S, P, L, R, T]):
         return f"the {n} draws of each chain are kept" if n else None
 
     def save(self, saver: Checkpoint) -> bool:
-        state = {**self.recorder.state(), **(self.rows.state() if self.recorder.n_added else {})}
-        for chain, (parameters, rows) in enumerate(zip(self.parameters, self.held.gather())):
+        state = self.recorder.state()
+        for chain, parameters in enumerate(self.parameters):
             for name, value in parameters._asdict().items():
                 state[f"chain{chain}.parameters.{name}"] = value
-            for name, value in rows.items():
-                state[f"chain{chain}.rows.{name}"] = value
-        saved = saver.save(self.sweep, state, self.recorder.unsaved())
+        saved = saver.save(self.sweep, state, self.recorder.unsaved(), self.held)
         if saved:
             self.recorder.mark_saved()
         return saved
 
     def restore(self, saver: Checkpoint) -> None:
-        self.sweep, state, chunks = saver.load()
+        self.sweep, state, chunks = saver.load(self.held)
         self.recorder.restore(state, chunks)
-        self.rows.restore(state)
         kind: Any = self.model.parameter_type
-        row_kind = type(self.held.states[0][0])
         names = [f"chain{chain}" for chain in range(self.settings.n_chains)]
         self.parameters = [
             kind(*(state[f"{chain}.parameters.{name}"] for name in kind._fields)) for chain in names
         ]
-        self.held.scatter(
-            [{name: state[f"{chain}.rows.{name}"] for name in row_kind._fields} for chain in names]
-        )
 
     def posterior(self, coords: Mapping[str, Any] | None) -> Posterior:
         draws = self.recorder.draws()
         likeliest = None
         if getattr(self.model, "has_labels", False) and "log_likelihood" in draws:
             likeliest = int(draws["log_likelihood"].mean(axis=1).argmax())
-        rows = named_moments(self.rows.moments(), likeliest) | self._row_rhats()
+        rows = named_moments(self.held.moments(), likeliest) | self._row_rhats()
         groups = posterior_groups(self.recorder, rows, likeliest)
         groups["sample_stats"] = {"total_log_likelihood": draws["log_likelihood"]}
         if "watched" in groups:
@@ -336,32 +326,16 @@ class _Run(Generic[S, P, L, R, T]):
     def _priors(self) -> list[L]:
         return [self.model.prepare(parameters) for parameters in self.parameters]
 
-    def _initial_rows(self, prior: L, shard: S, _: None, key: Key) -> tuple[R, _Nothing]:
-        return self.model.initial_rows(prior, shard, key), _Nothing()
-
     def _check_names(self) -> None:
-        known = self.model.describe_rows(self.held.shards[0], self.held.states[0][0])
+        known = next(iter(self.held.describe(said_of)))
         unknown = sorted({*self.settings.keep} - ({*known} - {*self.parameters[0]._fields}))
         if unknown:
             raise ValueError(
                 f"keep must name variables of the rows ({', '.join(known)}); got {', '.join(unknown)}"
             )
 
-    def _move_together(self, keys: Sequence[Key]) -> None:
-        """Move each chain, the chains side by side; they may map over the threads in turn."""
-
-        def move(chain: int) -> tuple[P, list[R]]:
-            rows: list[R] = self.held.states[chain]
-            return self.extras.move_together(
-                self.parameters[chain], self.held.shards, rows, keys[chain], self.ordered_map
-            )
-
-        moved = list(self.ordered_map(move, range(len(keys))))
-        self.parameters = [parameters for parameters, _ in moved]
-        self.held.states = [rows for _, rows in moved]
-
     def _draw_parameters(self, statistics: Sequence[T], keys: Sequence[Key]) -> None:
-        """Make the global step of each chain, side by side as in `_move_together`."""
+        """Make the global step of each chain, side by side; it may map over the threads."""
 
         def draw(chain: int) -> P:
             where = f"in sweep {self.sweep} of chain {chain}"
@@ -389,20 +363,10 @@ class _Run(Generic[S, P, L, R, T]):
             return self.extras.settle(parameters, statistics, key, n_burn, self.ordered_map)
         return self.model.draw_parameters(parameters, statistics, key, self.ordered_map)
 
-    def _record(self) -> None:
+    def _record(self, seen: Sequence[Sequence[Any]]) -> None:
         chains = [described(self.model, parameters) for parameters in self.parameters]
         values = {name: np.stack([c[name] for c in chains]) for name in chains[0]}
-        kept, taken = list[list[dict[str, Array]]](), list[list[dict[str, Array]]]()
-        for block, over_chains in enumerate(self.held.look(self._look_at_rows)):
-            self.rows.add(block, [said for said, _ in over_chains])
-            kept.append([{n: said[n] for n in self.settings.keep} for said, _ in over_chains])
-            taken.append([part for _, part in over_chains])
-        if self.settings.keep:
-            rows = [concatenate(blocks) for blocks in zip(*kept)]
-            values |= {n: np.stack([c[n] for c in rows]) for n in self.settings.keep}
+        kept, taken = zip(*map(joined_looks, seen))
+        values |= {n: np.stack([each[n] for each in kept]) for n in self.settings.keep}
         values |= self.watching.told(self.parameters, chains, taken)
         self.recorder.add({**values, "log_likelihood": self.log_likelihood})
-
-    def _look_at_rows(self, shard: S, rows: R) -> tuple[Mapping[str, Array], dict[str, Array]]:
-        said = self.model.describe_rows(shard, rows)
-        return said, self.watching.take(shard, rows, said)

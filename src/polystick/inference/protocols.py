@@ -16,8 +16,9 @@ is looked for.
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
@@ -30,9 +31,11 @@ __all__ = [
     "Extras",
     "GibbsModel",
     "Held",
+    "Look",
     "Named",
     "OrderedMap",
     "Shard",
+    "Stepped",
     "VariationalModel",
     "Watch",
     "check_model",
@@ -225,6 +228,21 @@ class Extras(Protocol[S_contra, P, R, T_contra, F_contra]):
     ) -> tuple[P, list[R]]:
         """Move all rows of a chain at once, block by block in a list, before a sweep of Gibbs."""
 
+    def propose_move(self, parameters: P, key: Key) -> Any:
+        """Return what blocks need to know of a move of all rows before a sweep, or None for none.
+
+        Moves by map and reduce; a model that has them needs no `move_together`.
+        """
+
+    def weigh_move(self, proposed: Any, shard: S_contra, rows: R) -> Any:
+        """Return what the rows of a block have to say of it, a named tuple of what can be added."""
+
+    def decide_move(self, parameters: P, proposed: Any, weight: Any, key: Key) -> tuple[P, Any]:
+        """Return the parameters after the move, and what the rows must follow."""
+
+    def follow_move(self, decided: Any, shard: S_contra, rows: R) -> R:
+        """Return the rows of a block after the move."""
+
     def settle(
         self, parameters: P, statistics: T_contra, key: Key, n_burn: int, ordered_map: OrderedMap
     ) -> P:
@@ -240,33 +258,62 @@ class Extras(Protocol[S_contra, P, R, T_contra, F_contra]):
         """Say what is wrong with where an ascent ended, to warn with, or None."""
 
 
-class Held(Protocol):
-    """The blocks of rows of a run and their states, one list of states for each chain."""
+class Look(Protocol):
+    """What to record of the rows of a block after a step."""
 
-    shards: Sequence[Any]
-    states: list[list[Any]]
+    def __call__(self, model: Any, shard: Any, rows: Any) -> tuple[Mapping[str, Array], Any]:
+        """Return what is told of the rows, name -> array (rows, ...), and the little that a run keeps."""
+
+
+class Stepped(NamedTuple):
+    """What came of a step: statistics of each chain, and what was seen of its blocks, in order."""
+
+    statistics: list[Any]
+    seen: list[list[Any]]
+
+
+class Held(Protocol):
+    """The blocks of rows of a run and their states, wherever they are; nobody reaches in.
+
+    Methods of the model are named, so that a step can be sent to where the rows are.
+    """
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+
+    def start(self, method: str, priors: Sequence[Any], keys: Sequence[Key] | None = None) -> None:
+        """Give the rows of each chain their first states, method(prior, shard[, key])."""
 
     def step(
         self,
-        function: Callable[[Any, Any, Any, Key], tuple[Any, Any]],
+        method: str,
         priors: Sequence[Any],
         keys: Sequence[Key],
         blocks: Sequence[int] | None = None,
-    ) -> list[Any]:
-        """Give each block its new state; return the statistics of each chain, added in order.
+        look: Look | None = None,
+    ) -> Stepped:
+        """Give each block its new state; return the statistics of each chain, added by a fixed tree.
 
-        function(prior, shard, state, key) -> (state, statistics)
+        method : of the model, (prior, shard, state, key) -> (state, statistics)
         blocks : numbers of the blocks to step, in the order of the sums; the others stay. None: all
+        look   : what to record of the new states, also in `moments`
         """
 
-    def look(self, function: Callable[[Any, Any], Any]) -> Iterator[list[Any]]:
-        """Map function(shard, state), changing nothing; yield a list over chains for each block."""
+    def move(self, parameters: Sequence[Any], keys: Sequence[Key]) -> list[Any]:
+        """Let the model move all rows of each chain at once; return the parameters that moved with them."""
 
-    def gather(self) -> list[dict[str, Array]]:
-        """Return the state of each chain as arrays over all rows, by name."""
+    def describe(self, look: Callable[..., Any]) -> Iterator[Any]:
+        """Map look(model, shard, state) over the blocks of the first chain, changing nothing."""
 
-    def scatter(self, arrays: Sequence[Mapping[str, Array]]) -> None:
-        """Undo `gather`, cutting where the states at hand are cut."""
+    def moments(self) -> dict[str, Any]:
+        """Return name -> `recorder.Running` of all rows, of what was recorded."""
+
+    def save(self, folder: Path, sweep: int) -> dict[str, str]:
+        """Write where the rows stand, a file for each part of the data; return name -> checksum."""
+
+    def load(self, folder: Path, files: Mapping[str, str]) -> None:
+        """Undo `save`, for rows that have been started."""
 
 
 class Execution(Protocol):
@@ -275,8 +322,8 @@ class Execution(Protocol):
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Map a function over items, with results in order."""
 
-    def hold(self, shards: Sequence[Any], n_chains: int = 1) -> Held:
-        """Take the blocks in, for a run of so many chains."""
+    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> Held:
+        """Take the blocks in, for a run of a model with so many chains."""
 
     def __enter__(self) -> Self: ...
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.diagnostics import rhat_of_moments
+from polystick.inference.files import CheckpointError
 from polystick.inference.protocols import Array
 
 WATCHED = "watched."  # what is recorded only to be diagnosed
@@ -137,47 +137,36 @@ class Recorder:
         self.running[name] = self.running.get(name, nothing_yet(value)).add(value)
 
 
-class RowRecorder:
-    """Running moments of per-row variables, block by block."""
+class BlockMoments(NamedTuple):
+    """Moments of what is told of the rows of a block, in one chain: name -> Running (rows, ...)."""
 
-    def __init__(self, n_blocks: int) -> None:
-        self.blocks: list[dict[str, Running]] = [{} for _ in range(n_blocks)]
+    running: Mapping[str, Running] = {}
 
-    def add(self, block: int, over_chains: Sequence[Mapping[str, Array]]) -> None:
-        """Add name -> array (rows, ...) of each chain."""
-        moments = self.blocks[block]
-        for name in over_chains[0]:
-            value = np.stack([values[name] for values in over_chains])
-            moments[name] = moments.get(name, nothing_yet(value)).add(value)
+    def add(self, said: Mapping[str, Array]) -> "BlockMoments":
+        """Return them with one more draw, name -> array (rows, ...)."""
+        fresh = {name: self.running.get(name) or nothing_yet(value) for name, value in said.items()}
+        return BlockMoments({name: fresh[name].add(value) for name, value in said.items()})
 
-    def moments(self) -> dict[str, Running]:
-        """Return name -> Running over all rows."""
-        return {
-            name: Running(
-                self.blocks[0][name].n_added,
-                np.concatenate([block[name].mean for block in self.blocks], axis=1),
-                np.concatenate([block[name].squares for block in self.blocks], axis=1),
-            )
-            for name in self.blocks[0]
-        }
 
-    def state(self) -> dict[str, Array]:
-        arrays: dict[str, Array] = {}
-        for name, running in self.moments().items():
-            for field, value in running._asdict().items():
-                arrays[f"rows.{field}.{name}"] = np.asarray(value)
-            lengths = [block[name].mean.shape[1] for block in self.blocks]
-            arrays[f"rows.stops.{name}"] = np.cumsum(lengths)[:-1]
-        return arrays
+def joined_moments(chains: Sequence[Sequence[BlockMoments]]) -> dict[str, Running]:
+    """Return name -> Running (chain, rows, ...) from the moments of the blocks of each chain."""
+    return {
+        name: Running(
+            first.n_added,
+            _stacked([[block.running[name].mean for block in blocks] for blocks in chains]),
+            _stacked([[block.running[name].squares for block in blocks] for blocks in chains]),
+        )
+        for name, first in chains[0][0].running.items()
+    }
 
-    def restore(self, arrays: Mapping[str, Array]) -> None:
-        names = [key.split(".", 2)[2] for key in arrays if key.startswith("rows.n_added.")]
-        for name in names:
-            n_added, stops = int(arrays[f"rows.n_added.{name}"]), arrays[f"rows.stops.{name}"]
-            means = np.split(arrays[f"rows.mean.{name}"], stops, axis=1)
-            squares = np.split(arrays[f"rows.squares.{name}"], stops, axis=1)
-            for block, mean, square in zip(self.blocks, means, squares):
-                block[name] = Running(n_added, mean, square)
+
+def _stacked(chains: Sequence[Sequence[Array]]) -> Array:
+    """Return arrays of blocks as one over chains and rows, written once."""
+    first, n_rows = chains[0][0], sum(map(len, chains[0]))
+    whole = np.empty((len(chains), n_rows, *first.shape[1:]))
+    for chain, blocks in zip(whole, chains):
+        np.concatenate(blocks, out=chain)
+    return whole
 
 
 def named_moments(running: Mapping[str, Running], chain: int | None = None) -> dict[str, Array]:

@@ -134,7 +134,7 @@ class _Run(Ascent[S, P, L, R, T, F, StochasticVI]):
 
     def advance(self) -> None:
         blocks = self.batch(self.sweep)
-        n_rows = sum(len(self.held.shards[i].rows) for i in blocks)
+        n_rows = sum(self.n_rows_of[i] for i in blocks)
         step = self.sweep + 1
         self.factor, bound = take_step(
             self.model,
@@ -151,20 +151,20 @@ class _Run(Ascent[S, P, L, R, T, F, StochasticVI]):
     def batch(self, n_before: int) -> list[int]:
         """Return the numbers of the blocks for the step after `n_before` others."""
         number, place = divmod(n_before, self.n_batches)
-        order = Key(self.seed, number).generator("order").permutation(len(self.held.shards))
+        order = Key(self.seed, number).generator("order").permutation(self.held.n_blocks)
         return sorted(np.array_split(order, self.n_batches)[place].tolist())
 
     def finished(self) -> bool:
         return self.sweep >= self.n_steps
 
-    def identity(self, shards: Sequence[Any]) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         names = ("batch_size", "delay", "forgetting")
-        return super().identity(shards) | {name: getattr(self.settings, name) for name in names}
+        return super().identity() | {name: getattr(self.settings, name) for name in names}
 
     def settle_rows(self) -> None:
         """Bring the rows, some of them a pass old or never seen, to the last factor."""
         prior, key = self.model.expect(self.factor), Key(self.seed, self.sweep + 1)
-        (statistics,) = self.held.step(self.model.update_rows, [prior], [key])
+        (statistics,) = self.held.step("update_rows", [prior], [key]).statistics
         self.bound = float(self.model.elbo(self.factor, statistics))
 
     def attrs(self) -> dict[str, object]:

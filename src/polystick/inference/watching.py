@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polystick.inference.execution import concatenate
 from polystick.inference.protocols import Array, Named, Shard, Watch
 from polystick.inference.recorder import WATCHED
 
@@ -15,33 +14,28 @@ class Watching:
 
     def __init__(self, model: object, shards: Sequence[Shard]) -> None:
         watch = getattr(model, "watch", None)
-        self._watch: Watch | None = None if watch is None else watch(shards)
-
-    def take(self, shard: Any, rows: Any, described: Mapping[str, Array]) -> dict[str, Array]:
-        """Return name -> array of a block of rows."""
-        return {} if self._watch is None else self._watch.take(shard, rows, described)
+        self.watch: Watch | None = None if watch is None else watch(shards)
 
     def told(
         self,
         parameters: Sequence[Named],
         described: Sequence[Mapping[str, Array]],
-        taken: Sequence[Sequence[dict[str, Array]]],
+        taken: Sequence[Mapping[str, Array]],
     ) -> dict[str, Array]:
-        """Return name -> (chain, c), from the parameters of each chain and what was taken of its blocks."""
-        if self._watch is None:
+        """Return name -> (chain, c), from the parameters of each chain and what was taken of its rows."""
+        if self.watch is None:
             return {}
-        joined = [concatenate(blocks) for blocks in zip(*taken)]
-        told = self._watch.tell(parameters, described, joined)
+        told = self.watch.tell(parameters, described, taken)
         return {WATCHED + name: value for name, value in told.items()}
 
     def described(self, draws: Mapping[str, Array]) -> dict[str, Array]:
         """Return the draws of the quantities with their lags."""
-        lags = {} if self._watch is None else self._watch.lags(draws)
+        lags = {} if self.watch is None else self.watch.lags(draws)
         return {**draws, **{f"{name}_lag": value for name, value in lags.items()}}
 
     def coords(self, coords: Mapping[str, Any]) -> dict[str, list[str]]:
         """Return labels for each quantity, such as "row 3, category b"."""
-        axes = {} if self._watch is None else self._watch.axes
+        axes = {} if self.watch is None else self.watch.axes
         return {f"cell_of_{name}": _labels(words, coords) for name, words in axes.items()}
 
 

@@ -29,8 +29,8 @@ from polystick.gaussians.noisy import Noisy
 from polystick.gaussians.normal import Normal
 from polystick.gaussians.process import Dense, Drawn
 from polystick.gaussians.spectral import Grid, Spectral
-from polystick.inference.checkpoint import CheckpointError
 from polystick.inference.execution import Serial, Threads
+from polystick.inference.files import CheckpointError
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.posterior import Posterior

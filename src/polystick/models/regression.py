@@ -18,9 +18,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from polystick import augmentation
+from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians import regression
-from polystick.gaussians.normal import Normal, Shifted
+from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
 from polystick.models import regression_slices, watched
@@ -151,13 +152,14 @@ class StickRegression:
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
         rng = key.generator("laws")
         parameters = self.draw_line(parameters, shards, potentials, key, rng, ordered_map)
-        noise = [np.zeros_like(part.psi) for part in rows]
-        if self.prior.overdispersion is not None:
-            for turn in range(REPEATS):
-                parameters, noise = self.draw_noise(
-                    parameters, shards, potentials, key, rng, ordered_map, turn
-                )
-        lines = (self.prior.line(parameters, shard.data) for shard in shards)
+        lines = [self.prior.line(parameters, shard.data) for shard in shards]
+        if self.prior.overdispersion is None:
+            return parameters, list(map(Rows, lines))
+        about = [self.about_line(line, each) for line, each in zip(lines, potentials)]
+        for turn in range(REPEATS):
+            parameters, noise = self.draw_noise(
+                parameters, shards, about, key, rng, ordered_map, turn
+            )
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
     def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
@@ -207,89 +209,75 @@ class StickRegression:
 
     def draw_line(self, parameters, shards, potentials, key, rng, ordered_map=map):
         """B, U | omega, covs, then laws and scales of groups: e is integrated out of all."""
-        told, sums = self.tell(parameters, shards, potentials, ordered_map)
-        parameters = self._draw_line(parameters, sums, key)
+        sums = self.tell(parameters, shards, potentials, ordered_map)
+        whole = regression.assembled(sums, self.prior.n_eliminated)
+        parameters = self._draw_line(parameters, whole, key)
         for factor in range(len(self.prior.n_groups)):
             parameters = self.prior.redraw_groups(parameters, factor, rng)
-            parameters = self.rescale_groups(parameters, factor, shards, told, rng)
+            parameters = self.rescale_groups(parameters, factor, whole, rng)
         return parameters
 
     def tell(self, parameters, shards, potentials, ordered_map=map):
-        """Return what each row tells of its line, and the sums over the rows of each block."""
+        """Return the sums over the rows of each block of what each tells of its line."""
         cov = self.prior.noise_cov(parameters)
 
         def tell(i):
             told = regression.tell_of_line(potentials[i], cov)
-            return told, regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
+            return regression.row_sums(shards[i].data.columns, shards[i].data.groups, *told)
 
-        return zip(*ordered_map(tell, range(len(shards))))
+        return list(ordered_map(tell, range(len(shards))))
 
-    def _draw_line(self, parameters, sums, key):
-        prior, k = self._line_prior(parameters), self.prior.k
+    def _draw_line(self, parameters, whole, key):
         ids = np.arange(len(parameters.effects), dtype=np.uint64)
-        group_noise = key.normals("groups", ids, k)
-        p, effects = len(parameters.coefficients), np.empty_like(parameters.effects)
-        columns = [group_noise[self.prior.groups_of(f)] for f in self.prior.others]
-        of_b = key.normals("coefficients", np.arange(p, dtype=np.uint64), k)
-        mine = (
-            slice(0, 0)
-            if self.prior.eliminated is None
-            else self.prior.groups_of(self.prior.eliminated)
+        of_groups = key.normals("groups", ids, self.prior.k)
+        of_b = key.normals(
+            "coefficients", np.arange(len(parameters.coefficients), dtype=np.uint64), self.prior.k
         )
-        b, effects[mine] = regression.draw(
-            prior, sums, np.concatenate([of_b, *columns]), group_noise[mine]
-        )
-        at = p
-        for factor in self.prior.others:
-            n = self.prior.n_groups[factor]
-            effects[self.prior.groups_of(factor)] = b[at : at + n]
-            at += n
-        return parameters._replace(coefficients=b[:p], effects=effects)
+        noise = self.prior.parted(of_b, of_groups)
+        drawn = regression.draw(self._line_prior(parameters), whole, *noise)
+        return self.prior.joined(parameters, *drawn)
 
     def _line_prior(self, parameters):
         """Return the law of B and of all groups, those of the eliminated factor apart."""
         prior, k = self.prior, self.prior.k
-        weights = [prior.scale[:, None, None] ** -2.0 * np.eye(k)]
-        for factor in prior.others:
-            inverse = np.linalg.inv(parameters.covs[factor])
-            weights.append(np.broadcast_to(inverse, (prior.n_groups[factor], k, k)))
-        weight = np.concatenate(weights)
+        inverses = [np.linalg.inv(parameters.covs[f]) for f in range(len(prior.n_groups))]
+        of_others = [np.broadcast_to(inverses[f], (prior.n_groups[f], k, k)) for f in prior.others]
+        weight = np.concatenate([prior.precision, *of_others])
         linear = np.zeros((len(weight), k))
-        linear[: len(prior.scale)] = prior.mean * prior.scale[:, None] ** -2.0
-        if prior.eliminated is None:
-            return regression.Prior(weight, linear, np.eye(k), np.zeros((0, k)))
-        own = np.linalg.inv(parameters.covs[prior.eliminated])
-        none = np.zeros((prior.n_groups[prior.eliminated], k))
-        return regression.Prior(weight, linear, own, none)
+        linear[: len(prior.scale)] = prior.linear
+        own = np.eye(k) if prior.eliminated is None else inverses[prior.eliminated]
+        return regression.Prior(weight, linear, own, np.zeros((prior.n_eliminated, k)))
+
+    def about_line(self, line, potential):
+        """Return the potential of noise, of psi - line."""
+        kappa, omega = potential
+        return Potential(kappa - omega * line, omega)
 
     def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map, turn):
-        """Noise | omega, then its law and its scale; return the parameters and noise of each block."""
+        """Noise | its potentials, then its law and scale; return the parameters and noise of each block."""
         noise = self.prepare(parameters).noise
 
         def work(i):
-            shard, (kappa, omega) = shards[i], potentials[i]
-            line = self.prior.line(parameters, shard.data)
-            normals = key.normals(f"noise {turn}", shard.rows, 2 * self.prior.k)
-            e = Shifted(line, noise).draw(potentials[i], normals) - line
-            slope = (e * (kappa - omega * line)).sum(axis=0)
-            return e, Told(e.T @ e, (omega * e**2).sum(axis=0), slope)
+            kappa, omega = potentials[i]
+            e = noise.draw(
+                potentials[i], key.normals(f"noise {turn}", shards[i].rows, 2 * self.prior.k)
+            )
+            curvature = np.einsum("ij,ij,ij->j", omega, e, e)
+            return e, Told(e.T @ e, curvature, np.einsum("ij,ij->j", e, kappa))
 
         parts = list(ordered_map(work, range(len(shards))))
         outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
-        curvature = np.diag(curvature)
         n = sum(len(e) for e, _ in parts)
         parameters = self.prior.redraw(parameters, -1, n, outer, rng)
         parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
         return parameters, [e * by for e, _ in parts]
 
-    def rescale_groups(self, parameters, factor, shards, told, rng):
+    def rescale_groups(self, parameters, factor, whole, rng):
         """Scales | U in their units, omega; U follows, and noise is integrated out."""
-        curvature, slope = np.zeros((self.prior.k,) * 2), np.zeros(self.prior.k)
-        for shard, (weight, linear) in zip(shards, told):
-            own = parameters.effects[shard.data.places[:, factor]]
-            rest = self.prior.line(parameters, shard.data) - own
-            curvature += np.einsum("nj,njm,nm->jm", own, weight, own, optimize=True)
-            slope += (own * (linear - np.einsum("njm,nm->nj", weight, rest))).sum(axis=0)
+        b, groups = self.prior.parted(parameters.coefficients, parameters.effects)
+        curvature, slope = regression.tell_of_scales(
+            whole, b, groups, self.prior.columns_of(factor)
+        )
         parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
         effects = parameters.effects.copy()
         effects[self.prior.groups_of(factor)] *= by

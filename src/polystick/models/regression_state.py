@@ -93,6 +93,42 @@ class RegressionPrior:
         """Factors whose groups are columns."""
         return [f for f in range(len(self.n_groups)) if f != self.eliminated]
 
+    @property
+    def n_eliminated(self):
+        return 0 if self.eliminated is None else self.n_groups[self.eliminated]
+
+    @cached_property
+    def precision(self):
+        """Of the coefficients of each column (p, k, k)."""
+        return self.scale[:, None, None] ** -2.0 * np.eye(self.k)
+
+    @cached_property
+    def linear(self):
+        """The mean of the coefficients in units of their precision (p, k)."""
+        return self.mean * self.scale[:, None] ** -2.0
+
+    def columns_of(self, factor):
+        """Return which columns the groups of a factor are, after the covariates; None if eliminated."""
+        if factor == self.eliminated:
+            return None
+        start = len(self.scale) + sum(self.n_groups[f] for f in self.others if f < factor)
+        return slice(start, start + self.n_groups[factor])
+
+    def parted(self, coefficients, effects):
+        """Return what columns have, coefficients and groups of other factors, and eliminated groups."""
+        others = [effects[self.groups_of(f)] for f in self.others]
+        mine = effects[:0] if self.eliminated is None else effects[self.groups_of(self.eliminated)]
+        return np.concatenate([coefficients, *others]) if others else coefficients, mine
+
+    def joined(self, parameters, b, groups):
+        """Return parameters with what columns and eliminated groups have: the inverse of `parted`."""
+        effects = np.empty_like(parameters.effects)
+        for factor in self.others:
+            effects[self.groups_of(factor)] = b[self.columns_of(factor)]
+        if self.eliminated is not None:
+            effects[self.groups_of(self.eliminated)] = groups
+        return parameters._replace(coefficients=b[: len(self.scale)], effects=effects)
+
     def groups_of(self, factor):
         return slice(self.edges[factor], self.edges[factor + 1])
 

@@ -177,12 +177,13 @@ class SoftmaxRegression:
             variance = None if noise is None else np.array([[noise.variance]])
             told = regression.tell_of_line(column.potential, variance)
             data = shards[i].data
-            return column, told, regression.row_sums(data.columns, data.groups, *told)
+            return column, regression.row_sums(data.columns, data.groups, *told)
 
-        columns, told, sums = zip(*ordered_map(tell, numbers))
-        parameters = self._draw_line(parameters, sums, j, key)
+        columns, sums = zip(*ordered_map(tell, numbers))
+        whole = regression.assembled(sums, self.prior.n_eliminated)
+        parameters = self._draw_line(parameters, whole, j, key)
         for factor in range(len(self.prior.n_groups)):
-            parameters = self._rescale_groups(parameters, factor, shards, told, j, rng)
+            parameters = self._rescale_groups(parameters, factor, whole, j, rng)
 
         def follow(i):
             line = self._line(parameters, shards[i].data, j)
@@ -253,38 +254,32 @@ class SoftmaxRegression:
             line += parameters.effects[data.places[:, factor], j]
         return line
 
-    def _draw_line(self, parameters, sums, j, key):
+    def _draw_line(self, parameters, whole, j, key):
         """Draw B_j and U_j of all groups, given those of the other categories."""
-        prior = self.prior
-        weights, linears = [prior.scale**-2.0], [prior.mean[:, j] * prior.scale**-2.0]
-        noise = [key.normals(f"coefficients {j}", np.arange(len(prior.scale), dtype=np.uint64), 1)]
-        of_groups = key.normals(
-            f"groups {j}", np.arange(len(parameters.effects), dtype=np.uint64), 1
+        ids = np.arange(len(parameters.effects), dtype=np.uint64)
+        of_groups = key.normals(f"groups {j}", ids, 1)
+        of_b = key.normals(
+            f"coefficients {j}", np.arange(len(self.prior.scale), dtype=np.uint64), 1
         )
-        laws = [self._groups_given(parameters, f, j) for f in range(len(prior.n_groups))]
-        for factor in prior.others:
-            weight, linear = laws[factor]
-            weights.append(np.full(len(linear), weight))
-            linears.append(linear)
-            noise.append(of_groups[prior.groups_of(factor)])
-        weight, linear = np.concatenate(weights), np.concatenate(linears)
-        own, mine, of_mine = 1.0, slice(0, 0), np.zeros(0)
-        if prior.eliminated is not None:
-            mine = prior.groups_of(prior.eliminated)
-            own, of_mine = laws[prior.eliminated]
-        law = regression.Prior(
-            weight[:, None, None], linear[:, None], np.array([[own]]), of_mine[:, None]
-        )
-        b, found = regression.draw(law, sums, np.concatenate(noise), of_groups[mine])
+        noise = self.prior.parted(of_b, of_groups)
+        b, groups = regression.draw(self._line_prior(parameters, j), whole, *noise)
+        own = Parameters(of_b, of_groups, parameters.covs, parameters.sizes)
+        own = self.prior.joined(own, b, groups)
         coefficients, effects = parameters.coefficients.copy(), parameters.effects.copy()
-        at = len(prior.scale)
-        coefficients[:, j] = b[:at, 0]
-        effects[mine, j] = found[:, 0]
-        for factor in prior.others:
-            n = prior.n_groups[factor]
-            effects[prior.groups_of(factor), j] = b[at : at + n, 0]
-            at += n
+        coefficients[:, j], effects[:, j] = own.coefficients[:, 0], own.effects[:, 0]
         return parameters._replace(coefficients=coefficients, effects=effects)
+
+    def _line_prior(self, parameters, j):
+        """Return the law of B_j and U_j, those of the eliminated factor apart, given the other categories."""
+        prior = self.prior
+        laws = [self._groups_given(parameters, f, j) for f in range(len(prior.n_groups))]
+        of_others = [np.full(prior.n_groups[f], laws[f][0]) for f in prior.others]
+        weight = np.concatenate([prior.scale**-2.0, *of_others])
+        linear = np.concatenate([prior.linear[:, j], *(laws[f][1] for f in prior.others)])
+        own, mine = (1.0, np.zeros(0)) if prior.eliminated is None else laws[prior.eliminated]
+        return regression.Prior(
+            weight[:, None, None], linear[:, None], np.array([[own]]), mine[:, None]
+        )
 
     def _groups_given(self, parameters, factor, j):
         """Return precision and linear (n_groups,) of a category's effects given those of the others."""
@@ -292,13 +287,13 @@ class SoftmaxRegression:
         mean = parameters.effects[self.prior.groups_of(factor)] @ weights
         return 1.0 / variance, mean / variance
 
-    def _rescale_groups(self, parameters, factor, shards, told, j, rng):
-        curvature, slope = np.zeros((1, 1)), np.zeros(1)
-        for shard, (weight, linear) in zip(shards, told):
-            own = parameters.effects[shard.data.places[:, factor], j]
-            rest = self._line(parameters, shard.data, j) - own
-            curvature += weight[:, 0, 0] @ own**2
-            slope += own @ (linear[:, 0] - weight[:, 0, 0] * rest)
+    def _rescale_groups(self, parameters, factor, whole, j, rng):
+        b, groups = self.prior.parted(
+            parameters.coefficients[:, j, None], parameters.effects[:, j, None]
+        )
+        curvature, slope = regression.tell_of_scales(
+            whole, b, groups, self.prior.columns_of(factor)
+        )
         parameters, by = self.prior.rescale(
             parameters, factor, curvature, slope, rng, slice(j, j + 1)
         )

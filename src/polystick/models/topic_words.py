@@ -10,7 +10,7 @@ A block of documents knows few of the words, so it hands over what it has: a lis
 the end.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -26,18 +26,31 @@ WORDS_PER_BLOCK = 1024  # part of the result: sizes are summed block by block
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Tokens as word * padded + topic, block after block, and how many have each topic, (T,)."""
+    """Tokens by word and topic: one by one until they are more than cells of a table, then tallied there."""
 
-    blocks: list[np.ndarray]
-    tokens: np.ndarray
+    blocks: list[np.ndarray]  # tokens as word * padded + topic
+    tokens: np.ndarray  # how many have each topic, (T,)
+    n_cells: int  # of a table of counts by word and topic
+    tallied: np.ndarray | None = None  # (1, cells) int32, of tokens that are in no block any more
+
+    exact: ClassVar = True  # whole counts may be added in any order
 
     def __add__(self, other):
-        return Pairs(self.blocks + other.blocks, self.tokens + other.tokens)
+        blocks, tokens = self.blocks + other.blocks, self.tokens + other.tokens
+        tables = [each for each in (self.tallied, other.tallied) if each is not None]
+        tallied = sum(tables[1:], start=tables[0]) if tables else None
+        if sum(map(len, blocks)) > self.n_cells:
+            blocks, tallied = [], self._tally(blocks, tallied)
+        return Pairs(blocks, tokens, self.n_cells, tallied)
 
     def table(self, n_words, width):
         """Return whole counts (n_words, width)."""
-        counts = np.zeros((n_words, width), dtype=np.int32)
-        for pairs in self.blocks:
+        return self._tally(self.blocks, self.tallied).reshape(n_words, width)
+
+    def _tally(self, blocks, before):
+        """Return counts (1, cells) in an array of its own."""
+        counts = np.zeros((1, self.n_cells), np.int32) if before is None else before.copy()
+        for pairs in blocks:
             assignments.tally_in_place(pairs, counts)
         return counts
 
@@ -57,26 +70,33 @@ def draw_topics(shard, cells, weights, topics, n_tokens, key):
 
 @dataclass(frozen=True, eq=False)
 class ExpectedWords:
-    """Expected counts (u, T) for the words of a vocabulary (u,)."""
+    """Expected counts (u, T) for the words of a vocabulary (u,), or of all words, where that is None."""
 
     n_words: int
-    vocabulary: np.ndarray
+    vocabulary: np.ndarray | None
     values: np.ndarray
-    _total: list = field(default_factory=list)  # what is added up, once there is a second block
 
     def __add__(self, other):
-        total = self._total[0] if self._total else self.table()
-        total[other.vocabulary] += other.values
-        return ExpectedWords(self.n_words, self.vocabulary, self.values, [total])
+        total = self.table().copy() if self.vocabulary is None else self.table()
+        return ExpectedWords(self.n_words, None, total).__iadd__(other)
+
+    def __iadd__(self, other):
+        """Add to what is a sum already, in place."""
+        if self.vocabulary is not None:
+            return self + other
+        if other.vocabulary is None:
+            np.add(self.values, other.values, out=self.values)
+        else:
+            self.values[other.vocabulary] += other.values
+        return self
 
     def scaled(self, by):
-        every = np.arange(self.n_words, dtype=np.int32)
-        return ExpectedWords(self.n_words, every, by * self.table())
+        return ExpectedWords(self.n_words, None, by * self.table())
 
     def table(self):
         """Return expected counts (n_words, T)."""
-        if self._total:
-            return self._total[0]
+        if self.vocabulary is None:
+            return self.values
         table = np.zeros((self.n_words, self.values.shape[1]))
         table[self.vocabulary] = self.values
         return table

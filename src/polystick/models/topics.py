@@ -82,6 +82,20 @@ class Rows(NamedTuple):
     tokens: np.ndarray  # (n, T) int32, how many have each topic
 
 
+class ProposedMove(NamedTuple):
+    """A move of psi about what it scatters about."""
+
+    law: SimpleNamespace  # the fields of parameters that tell of psi, before the move
+    stretch: np.ndarray  # (k,)
+    shift: np.ndarray  # (k,)
+
+
+class Gains(NamedTuple):
+    """What the log likelihood of documents would gain by it."""
+
+    gains: np.ndarray  # (k,)
+
+
 @lru_cache
 def parameters_of(*fields):
     """Return the class of parameters with these fields, and
@@ -205,30 +219,32 @@ class TopicModel:
             rows = self.fold(prior, shard, rows, key.chain(f"start {number}"))
         return rows
 
-    def move_together(self, parameters, shards, rows, key, ordered_map=map):
+    def propose_move(self, parameters, key):
         """Scales or levels of psi with their law | topics of tokens."""
         if not self._moves or _renamed(parameters.move):
-            return parameters, rows
-        splits = list(ordered_map(lambda part: self.link.split(part.tokens), rows))
-        proposed = topic_moves.proposed(self.link.n_dims, key)
-        means = self._means(parameters, shards, len(rows))
-        gains = ordered_map(
-            lambda i: topic_moves.gains(splits[i], rows[i].psi, means[i], *proposed),
-            range(len(rows)),
-        )
-        rng = key.generator("accepted")
-        parameters, *done = self.shares.move(parameters, sum(gains), *proposed, rng)
-        follow = [
-            part._replace(psi=topic_moves.moved(part.psi, mean, *done))
-            for part, mean in zip(rows, means)
-        ]
-        return parameters, follow
+            return None
+        law = SimpleNamespace(**{name: getattr(parameters, name) for name in self.shares.fields})
+        return ProposedMove(law, *topic_moves.proposed(self.link.n_dims, key))
 
-    def _means(self, parameters, shards, n_blocks):
+    def weigh_move(self, proposed, shard, rows):
+        mean = self._means(proposed.law, shard)
+        splits = self.link.split(rows.tokens)
+        return Gains(topic_moves.gains(splits, rows.psi, mean, proposed.stretch, proposed.shift))
+
+    def decide_move(self, parameters, proposed, weight, key):
+        steps, rng = (proposed.stretch, proposed.shift), key.generator("accepted")
+        moved, *done = self.shares.move(parameters, weight.gains, *steps, rng)
+        return moved, ProposedMove(proposed.law, *done)
+
+    def follow_move(self, decided, shard, rows):
+        mean = self._means(decided.law, shard)
+        return rows._replace(psi=topic_moves.moved(rows.psi, mean, decided.stretch, decided.shift))
+
+    def _means(self, law, shard):
         """Return what psi scatters about: the mean, or what shares say of the documents of a block."""
         if not hasattr(self.shares, "means"):
-            return [parameters.mean] * n_blocks
-        return [self.shares.means(parameters, shard.given) for shard in shards]
+            return law.mean
+        return self.shares.means(law, shard.given)
 
     @property
     def _moves(self):
@@ -241,7 +257,7 @@ class TopicModel:
         psi = rows.psi if prior.move is None else self.link.rename(rows.psi, prior.move)
         n_tokens = int(shard.counts.sum())  # no two documents share a cell, as they may in `fold`
         psi, counts, pairs, value = self._draw(prior, shard, psi, key, n_tokens)
-        words = Pairs([pairs], counts.sum(axis=0))
+        words = Pairs([pairs], counts.sum(axis=0), prior.topics.size)
         found = Statistics(self.shares.statistics(psi, shard.given), words, value)
         return Rows(psi, counts.astype(np.int32)), found
 

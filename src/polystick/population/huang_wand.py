@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from polystick.conjugate import InverseWishart
+from polystick.kernels import spreads
+from polystick.kernels.buffers import as_buffers
 from polystick.population.gammas import inverse_gamma
 
 __all__ = ["HuangWand", "Spread"]
@@ -52,13 +55,21 @@ class HuangWand:
 
     def redraw(self, spread, n, outer, rng):
         """Covariance | d and n rows with this sum of outer products, then d | covariance."""
-        cov = self._draw_cov(n, outer, spread.size, rng)
         if self.diagonal:
-            shape, told = 0.5 * (self.nu + 1.0), 1.0 / np.diag(cov)
-        else:
-            shape, told = 0.5 * (self.nu + self.k), np.diag(np.linalg.inv(cov))
-        rate = 0.5 * self.scale**-2.0 + 0.5 * self.nu * told
-        return Spread(cov, np.sqrt(rng.gamma(shape, size=self.k) / rate))
+            return self._redraw_diagonal(spread, n, outer, rng)
+        degrees = self.nu + self.k - 1.0 + n
+        halves = 0.5 * (degrees - np.arange(self.k)[::-1])
+        shapes = np.concatenate([halves, np.full(self.k, 0.5 * (self.nu + self.k))])
+        normals, gammas = rng.standard_normal((self.k, self.k)), rng.standard_gamma(shapes)
+        cov, size = np.empty((self.k, self.k)), np.empty(self.k)
+        given = *as_buffers(outer, spread.size), float(self.nu), float(self.scale), normals, gammas
+        spreads.redraw(*given, cov, size)
+        return Spread(cov, size)
+
+    def _redraw_diagonal(self, spread, n, outer, rng):
+        cov = self._draw_cov(n, outer, spread.size, rng)
+        rate = 0.5 * self.scale**-2.0 + 0.5 * self.nu / np.diag(cov)
+        return Spread(cov, np.sqrt(rng.standard_gamma(0.5 * (self.nu + 1.0), self.k) / rate))
 
     def _draw_cov(self, n, outer, size, rng):
         if self.diagonal:
@@ -71,13 +82,23 @@ class HuangWand:
         """Scales d | e / d and potentials: return the spread, and by what (k,) to multiply e.
 
         curvature, slope : (m, m), (m,) of the m entries whose scales are drawn: sums over rows of e weight e'
-            and of e (linear - weight rest), where weight and linear are what is told of rest + e
+            and of e (linear - weight rest), where weight and linear are what is told of rest + e; a
+            curvature (m,) is diagonal
         """
         before = spread.size[entries]
+        if curvature.ndim == 1:
+            told = curvature / before**2 + self.scale**-2.0
+            noise = rng.standard_normal(len(before)) / np.sqrt(told)
+            return self._rescaled(spread, slope / (before * told) + noise, entries)
         told = curvature / np.outer(before, before) + np.eye(len(before)) * self.scale**-2.0
-        root = np.linalg.cholesky(told)
-        half = np.linalg.solve(root, slope / before) + rng.standard_normal(len(before))
-        size, by = spread.size.copy(), np.ones(self.k)
-        size[entries] = np.linalg.solve(root.T, half)
-        by[entries] = size[entries] / before
-        return Spread(by[:, None] * spread.cov * by, np.abs(size)), by
+        root, _ = lapack.dpotrf(told, lower=1)
+        half, _ = lapack.dtrtrs(root, slope / before, lower=1)
+        noise = rng.standard_normal(len(before))
+        drawn, _ = lapack.dtrtrs(root, half + noise, lower=1, trans=1)
+        return self._rescaled(spread, drawn, entries)
+
+    def _rescaled(self, spread, drawn, entries):
+        """Return the spread with some scales, of any sign, and by what they changed."""
+        by = np.ones(self.k)
+        by[entries] = drawn / spread.size[entries]
+        return Spread(by[:, None] * spread.cov * by, spread.size * np.abs(by)), by
