@@ -97,7 +97,8 @@ def test_a_process_over_places_and_years_has_a_map_and_a_slider(browser, counts,
     )
     places["lat"] += places["lon"] % 5
     model = MultinomialGP(inference=MeanField(), random_state=0).fit(places, counts)
-    path = model.report(tmp_path / "map.html")
+    towns = places.loc[[3], ["lon", "lat"]].set_axis(["<i>Town</i>"])
+    path = model.report(tmp_path / "map.html", places=towns)
     with opened(browser, path) as page:
         there = page.locator("[data-kind=places]")
         assert there.locator("circle").count() == 12
@@ -105,7 +106,9 @@ def test_a_process_over_places_and_years_has_a_map_and_a_slider(browser, counts,
         there.locator("#time").fill("0")
         assert there.locator("output").inner_text() == "year 1990"
         there.locator("circle[data-place='3']").click()
-        assert "%" in there.locator(".readout").inner_text()
+        said = there.locator(".readout").inner_text()
+        assert said.startswith("<i>Town</i>: ")
+        assert said.endswith("%")
     assert fits_a_phone(browser, path)
 
 

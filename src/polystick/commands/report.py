@@ -24,7 +24,7 @@ def _reading(function):
 @click.option("--out", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="The page, such as page.html.")  # fmt: skip
 @click.option("--data", metavar="FILE", type=click.Path(),
-              help="A file like that of the fit: documents or rows to be shown, or to be scored.")  # fmt: skip
+              help="A file like that of the fit: documents or rows to be shown or scored.")  # fmt: skip
 @click.option("--title", help="Of the page. [default: the name of the model]")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @_reading

@@ -16,11 +16,12 @@ _MOST_NUMBERS = 60_000  # on a map
 _LATITUDES, _LONGITUDES = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
 
 
-def tell(model, held_out=None, inputs=None):
+def tell(model, held_out=None, inputs=None, places=None):
     """Return the page of a process.
 
     held_out : (inputs, counts) that the fit has not seen, to be scored
     inputs : names of the columns of the inputs, where the data of the fit had none
+    places : table whose index has the names of places on the map, with columns for both of its axes
     """
     columns = _columns(model, inputs)
     seen = model.inputs_
@@ -30,7 +31,9 @@ def tell(model, held_out=None, inputs=None):
     shown = panels.largest(share, _MOST)
     index = panels.index("All categories", share[shown], note="Average probability of a count.")
     sections = [
-        panels.section("Categories", index, *_pictures(model, columns, probabilities, shown)),
+        panels.section(
+            "Categories", index, *_pictures(model, columns, probabilities, shown, places)
+        ),
         panels.section("Held-out counts", _scores(model, held_out)),
         panels.section("Kernel", _kernel(model)),
     ]
@@ -62,14 +65,14 @@ def _framed(model, Z):
     return Z if names is None else pd.DataFrame(Z, columns=names)
 
 
-def _pictures(model, columns, probabilities, shown):
+def _pictures(model, columns, probabilities, shown, named):
     """Return the panels of probabilities: along one input, or on a map of two, with time if there is."""
     if len(columns) == 1:
         return [_paths(model, columns[0], shown)]
     places = _places_of(columns)
     if places is None:
         return [_table(model, columns, probabilities, shown)]
-    return [_map(model, columns, places, probabilities, shown)]
+    return [_map(model, columns, places, probabilities, shown, named)]
 
 
 # one input
@@ -115,7 +118,7 @@ def _places_of(columns):
     return (0, 1, None) if len(names) == 2 else None
 
 
-def _map(model, columns, places, probabilities, shown):
+def _map(model, columns, places, probabilities, shown, named):
     """Return the panel of a map of probabilities, with a slider through time."""
     east, north, time = places
     seen = model.inputs_
@@ -134,7 +137,7 @@ def _map(model, columns, places, probabilities, shown):
         "double": True,
         "percent": True,
         "at": panels.short(spots),
-        "names": _names(model, of_spot.ravel(), len(spots), spots),
+        "names": _names(spots, named, [columns[east], columns[north]]),
         "geographic": columns[east].lower() in _LONGITUDES,
         "axes": [columns[east], columns[north]],
         "times": None if time is None else times.tolist(),
@@ -149,9 +152,13 @@ def _evenly(n, most):
     return np.unique(np.linspace(0, n - 1, max(1, min(n, most))).round().astype(int))
 
 
-def _names(model, of_spot, n, spots):
-    """Return names of places: those of rows where they have some, else their coordinates."""
-    return [f"{x:.4g}, {y:.4g}" for x, y in spots]
+def _names(spots, named, axes):
+    """Return names of places on the map: those that a table has for them, else their coordinates."""
+    names = [f"{x:.4g}, {y:.4g}" for x, y in spots]
+    if named is None:
+        return names
+    known = {tuple(at): str(name) for name, at in zip(named.index, named[axes].to_numpy(float))}
+    return [known.get(tuple(at), name) for at, name in zip(spots, names)]
 
 
 def _table(model, columns, probabilities, shown):
