@@ -55,7 +55,7 @@ def count(tokens):
         u = tokens[t - 2].item() if t > 1 else None
         at, value = fading.get(w, (t, nothing))
         value = value * decay ** (t - at)
-        rows.append((
+        rows.append(Seen(
             n[w,], t, n[v, w], n["of", v], kinds[v], kinds["before", w], kinds["pairs"], n[u, v, w],
             n["of", u, v], kinds[u, v], kinds["before", v, w], kinds["around", v],
             kinds["after", v], value, whole,
