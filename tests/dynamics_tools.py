@@ -7,9 +7,9 @@ import numpy as np
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
-from polystick.inference.execution import add
 from polystick.keys import Key
 from polystick.models import composition, composition_sites, dynamics
+from polystick.models.chain_sums import added
 from polystick.models.composition import CompositionDynamics
 from polystick.models.dynamics import MultinomialDynamics
 
@@ -17,7 +17,7 @@ RAGGED = [np.array([2, 0, 3]), np.array([1]), np.array([0, 4])]
 
 
 def make_model(
-    n_dims, n_sticks, kind=MultinomialDynamics, *, inputs=(), m=0, drift=False, tree=None
+    n_dims, n_sticks, kind=MultinomialDynamics, *, inputs=(), m=0, drift=False, tree=None, **more
 ):
     """Return a model with a bias and priors under which nothing is extreme."""
     q, e = drift + m * ("states" in inputs), 1 + m * ("emissions" in inputs)
@@ -29,7 +29,7 @@ def make_model(
     level[:, 0] = np.linspace(-0.5, 0.5, n_sticks)
     scales = np.array([0.8] * n_dims + [0.6] * e)
     tree = Decomposition.sticks(np.arange(n_sticks + 1)) if tree is None else tree
-    return kind(tree, prior, initial, level, scales, True, drift, inputs)
+    return kind(tree, prior, initial, level, scales, True, drift, inputs, **more)
 
 
 def make_composition(n_sticks, *, walks, kind=CompositionDynamics):
@@ -43,7 +43,7 @@ def make_composition(n_sticks, *, walks, kind=CompositionDynamics):
     )
     tree = Decomposition.balanced(n_sticks + 1)
     level, scales = np.zeros((n_sticks, 0)), np.ones(n_sticks)
-    return kind(tree, prior, initial, level, scales, False, not walks, (), walks)
+    return kind(tree, prior, initial, level, scales, False, not walks, walks=walks)
 
 
 def inputs_for(totals, m, seed=5):
@@ -59,7 +59,7 @@ def sweep(model, totals, everything, key, rng, inputs=None, size=3):
         mine = rows_at(model, shard, rows.states[at : at + shard.n_steps])
         parts.append(model.draw_rows(prior, shard, mine, key))
         at += shard.n_steps
-    total = functools.reduce(add, (part[1] for part in parts))
+    total = functools.reduce(added, (part[1] for part in parts))
     parameters = model.draw_parameters(parameters, total, key)
     rows = rows._replace(states=np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_counts(parameters, rows, totals, rng, inputs)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from polystick.printable import printable
+
 # name -> module with a command of that name
 COMMANDS = {
     "fit": "polystick.commands.fit",
@@ -108,15 +110,15 @@ def _speak_of_warnings():
         warnings.simplefilter("always", category)
 
     def say(message, category, filename, lineno, file=None, line=None):
-        click.echo(f"Warning: {_in_options(str(message))}", err=True)
+        click.echo(f"Warning: {_in_options(printable(message))}", err=True)
 
     warnings.showwarning = say
 
 
 def _sentence(error):
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    said = _in_options(" ".join(str(error).split()))
+        return f"{printable(error.filename)}: {error.strerror}"
+    said = _in_options(printable(" ".join(str(error).split())))
     return said or type(error).__name__
 
 

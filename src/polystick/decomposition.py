@@ -194,7 +194,7 @@ class Decomposition:
         A node's factor is its mass times sigmoid(psi) sigmoid(-psi). Gathered by node, the masses
         give sigmoid(psi) as many powers as the first side has categories; so for the second.
         """
-        return self._log_powers(psi, *self._sides(np.ones(self.n_categories))).sum(-1)
+        return self._log_powers(psi, *self.sides(np.ones(self.n_categories))).sum(-1)
 
     def log_density(
         self, probabilities: npt.ArrayLike, mean: npt.ArrayLike, cov: npt.ArrayLike
@@ -226,9 +226,9 @@ class Decomposition:
             raise ValueError(
                 f"alpha must be finite and above 0; got {alpha}; try alpha=1 (uniform)"
             )
-        return self._sides(np.full(self.n_categories, alpha) if alpha.ndim == 0 else alpha)
+        return self.sides(np.full(self.n_categories, alpha) if alpha.ndim == 0 else alpha)
 
-    def _sides(self, weights):
+    def sides(self, weights):
         """Return the sums of weights (..., K) over the first and over the second side of each node.
 
         The second is not trials - successes, which would cancel where the first side outweighs it.

@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import validate_data
 
+from polystick.sparse_tables import check_cells, check_width
+
 LARGEST_COUNT = 10**9  # per row: what a Pólya-gamma draw is made for
 
 
@@ -99,6 +101,9 @@ def check_counts(estimator: Any, X: Any, *, reset: bool, whole: bool) -> Any:
 
 
 def _read(estimator, X, reset):
+    if scipy.sparse.issparse(X):
+        check_cells(X)
+        check_width(X.shape[-1])
     _refuse_doubled_names(X)
     try:
         return validate_data(

@@ -488,7 +488,7 @@ def test_a_run_that_has_not_ended_or_is_damaged_is_refused(run, tmp_path):
     settings = json.loads((run / "settings.json").read_text())
     copy = tmp_path / "copy"
     copy.mkdir()
-    (copy / "model.pickle").write_bytes(b"damaged")
+    (copy / "model.polystick").write_bytes(b"damaged")
     (copy / "settings.json").write_text(json.dumps(settings))
     assert "its checksum does not fit" in call("show", copy, code=1).stderr
     del settings["model_sha256"]

@@ -214,7 +214,7 @@ def test_a_folder_holds_each_draw_once_and_no_checkpoint(tmp_path):
     assert topics.shape[:3] == (2, 40, 20)
     assert size_of(out) < topics.nbytes
     assert not (out / "checkpoint").exists()
-    assert (out / "model.pickle").stat().st_size < topics.nbytes / 20
+    assert (out / "model.polystick").stat().st_size < topics.nbytes / 20
     told = call(*start, "--chains", 2, "--out", out, "--resume", code=1).stderr
     assert "has ended, and its checkpoint is gone" in told
     kept = ["--keep-checkpoint", "--chains", 1, "--out", tmp_path / "kept"]

@@ -25,6 +25,7 @@ FACES = {
     "states": (MultinomialLDS(2, **RUN), TOKENS, None),
     "states of counts": (MultinomialLDS(2, **RUN), COUNTS, None),
     "inputs": (MultinomialLDS(2, inputs_on="both", **RUN), TOKENS, INPUTS),
+    "memory": (MultinomialLDS(2, memory="both", **RUN), TOKENS, None),
     "composition": (DynamicMultinomial(**RUN), COUNTS, None),
     "hmm": (MultinomialHMM(2, **RUN), TOKENS, None),
     "hmm of counts": (MultinomialHMM(2, **RUN), COUNTS, None),

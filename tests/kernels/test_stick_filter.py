@@ -64,14 +64,25 @@ def empty_kept(n_sequences, d, n):
 
 
 def run(law, splits, emission, known, n=10, starts=None, *, rows=None, m=None, key=KEY, shows=True,
-        kept=None):  # fmt: skip
+        kept=None, offsets=None):  # fmt: skip
     starts = np.array([0, len(law[1])] if starts is None else starts)
     rows = ids(len(starts) - 1) if rows is None else rows
     out = empty_outputs(len(rows), len(law[1]), len(law[2]), m or n, shows)
-    law, splits = stick_filter.Law(*law), stick_filter.Splits(*splits)
+    offsets = np.zeros(len(splits[1])) if offsets is None else offsets
+    law, splits = stick_filter.Law(*law), stick_filter.Splits(*splits, offsets)
     kept = empty_kept(0, len(law.start), n) if kept is None else kept
     stick_filter.filter_sequences(key, rows, starts, law, splits, emission, known, n, out, kept)
     return naive.Filtered(*out)
+
+
+def test_what_is_known_may_be_an_offset(rng):
+    law, splits, emission, known = problem(rng)
+    d = len(law[2])
+    steps = np.repeat(np.arange(len(known)), np.diff(splits[0]))
+    offsets = np.sum(emission[splits[1], d:] * known[steps], axis=1)
+    told = run(law, splits, emission, known)
+    found = run(law, splits, emission, np.zeros_like(known), offsets=offsets)
+    np.testing.assert_allclose(found.values, told.values, rtol=1e-9)
 
 
 def part(a, b, law, splits, emission, known):

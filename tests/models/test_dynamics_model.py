@@ -14,7 +14,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
 from polystick.models.chain_sums import FirstSums
 from polystick.models.composition import CompositionDynamics
-from polystick.models.dynamics import MultinomialDynamics, Parameters
+from polystick.models.dynamics import MultinomialDynamics
 from statistics_tools import MAX_Z
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -185,7 +185,7 @@ def test_parameters_are_recalled_from_what_is_said_of_them(rng):
         inputs = inputs_for(RAGGED, 1) if model.inputs else None
         parameters = model.simulate(RAGGED, rng, inputs)[0]
         again = model.recall(model.describe_parameters(parameters))
-        for name in Parameters._fields[:-1]:
+        for name in set(parameters._fields) - {"stretch", "rate"}:
             np.testing.assert_array_equal(getattr(again, name), getattr(parameters, name))
 
 

@@ -4,7 +4,7 @@ import contextlib
 import math
 import warnings
 
-import click
+from polystick.commands.speech import note
 
 __all__ = ["diagnosis_of", "trouble_of", "warnings_as_notes"]
 
@@ -34,10 +34,10 @@ def warnings_as_notes():
     """Print warnings as sentences, without the line of our program that they come from."""
     from sklearn.exceptions import ConvergenceWarning
 
-    def note(message, *_, **__):
-        click.echo(f"Note: {message}", err=True)
+    def tell(message, *_, **__):
+        note(message)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)
-        warnings.showwarning = note
+        warnings.showwarning = tell
         yield

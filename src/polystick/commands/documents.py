@@ -45,7 +45,7 @@ def read_lines(path, reading):
 def _record(line, path, i):
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"each line of {path} must be JSON; line {i}: {error}") from error
     if not isinstance(record, dict):
         raise ValueError(f"each line of {path} must be an object with fields; line {i} is another")

@@ -6,16 +6,22 @@ xz). Each category has a name, so that a later file with another order of column
 
 import contextlib
 import itertools
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.io
 import scipy.sparse
 
+from polystick.commands.arrays import (
+    SPARSE,
+    offsets_of,
+    read_arrays,
+    read_market,
+    sparse_table,
+    tokens_of,
+)
 from polystick.commands.documents import Documents, read_lines, read_names, some
 from polystick.commands.packed import ending_of, said_whole, unpacked
 
@@ -33,7 +39,6 @@ __all__ = [
 
 _NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
 _WORDS_OF_A_TEXT = 3  # in a cell on average, at least
-_SPARSE = {"data", "indices", "indptr", "shape"}
 
 
 class Reading(NamedTuple):
@@ -108,6 +113,12 @@ def said_plainly(path):
         said = " ".join(str(error).split())
         kind = ending_of(path)[1:].upper()
         raise ValueError(f"{path} must be a {kind} file; reading it: {said}") from error
+    except (ValueError, OSError, ImportError, MemoryError):
+        raise  # sentences already
+    except Exception as error:  # readers of foreign files raise whatever they come across
+        raise ValueError(
+            f"{path} can't be read as a {ending_of(path)} file ({type(error).__name__}: {error})"
+        ) from error
 
 
 # tables
@@ -132,7 +143,9 @@ def _read_parquet(path):
             f"{path} is a parquet file, and reading it needs pyarrow: pip install 'polystick[parquet]', or "
             "turn it into CSV"
         ) from error
-    except (OSError, ValueError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # a KeyError of pandas, or what Arrow raises
         raise ValueError(f"{path} must be a parquet file; reading it: {error}") from error
     return frame.reset_index() if any(frame.index.names) else frame  # as CSV would have it
 
@@ -270,30 +283,23 @@ def table_of(documents, names=None, most=None):
 
 
 def _read_npz(path, reading):
-    try:
-        with np.load(unpacked(path), allow_pickle=False) as stored:
-            arrays = {name: array for name in stored.files if (array := _plain(stored, name)).size}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} must be an NPZ file of plain arrays ({error})") from error
-    names = next((arrays[name].astype(str).tolist() for name in _NAMES if name in arrays), None)
+    arrays = read_arrays(path)
+    names = next((_names_in(arrays[name], path) for name in _NAMES if name in arrays), None)
     if reading.vocabulary is not None:
         names = read_names(reading.vocabulary)
     if "tokens" in arrays:
         return _tokens(arrays, names, path)
-    if set(arrays) >= _SPARSE:
-        cells = (arrays["data"], arrays["indices"], arrays["indptr"])
-        matrix = scipy.sparse.csr_array(cells, shape=tuple(arrays["shape"]))
+    if set(arrays) >= SPARSE:
+        matrix = sparse_table(arrays, path)
     else:
         matrix = scipy.sparse.csr_array(_only_table(arrays, path))
     return _from_matrix(matrix, names, path, reading)
 
 
-def _plain(stored, name):
-    """Return an array, or an empty one where it holds objects, which would have to be unpickled."""
-    try:
-        return stored[name]
-    except ValueError:
-        return np.empty(0)
+def _names_in(array, path):
+    if array.ndim != 1:
+        raise ValueError(f"names in {path} must be in one axis; got {array.ndim}")
+    return array.astype(str).tolist()
 
 
 def _only_table(arrays, path):
@@ -307,25 +313,15 @@ def _only_table(arrays, path):
 
 
 def _tokens(arrays, names, path):
-    tokens, offsets = arrays["tokens"], arrays.get("offsets", [0, len(arrays["tokens"])])
-    if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or not tokens.size or tokens.min() < 0:
-        raise ValueError(f"tokens of {path} must be whole numbers from 0, in one axis; got others")
-    names = [str(k) for k in range(int(tokens.max()) + 1)] if names is None else names
-    if tokens.max() >= len(names):
-        raise ValueError(
-            f"tokens of {path} must be below {len(names)}, the number of names; got {tokens.max()}"
-        )
+    tokens, names = tokens_of(arrays, names, path)
     words = [names[token] for token in tokens]
-    return Documents([words[a:b] for a, b in itertools.pairwise(offsets)], names)
+    ends = itertools.pairwise(offsets_of(arrays, len(tokens), path))
+    return Documents([words[a:b] for a, b in ends], names)
 
 
 def _read_market(path, reading):
-    try:
-        matrix = scipy.sparse.csr_array(scipy.io.mmread(unpacked(path), spmatrix=False))
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
     names = None if reading.vocabulary is None else read_names(reading.vocabulary)
-    return _from_matrix(matrix, names, path, reading)
+    return _from_matrix(read_market(path), names, path, reading)
 
 
 def _from_matrix(matrix, names, path, reading):

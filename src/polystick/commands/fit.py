@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from polystick.commands.speech import note, say
+
 _COUNT = click.IntRange(min=1)
 
 
@@ -171,7 +173,7 @@ def fit(ctx):
     Example: polystick fit topics speeches.jsonl --topics 20 --out run
     """  # noqa: D301
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        say(ctx.get_help())
 
 
 @fit.command(hidden=True)
@@ -331,10 +333,10 @@ def _read(kind, file, options, as_json):
 
     data = models.read_data(kind, file, options)
     for sentence in data.notes:
-        click.echo(f"Note: {sentence}", err=True)
+        note(sentence)
     if not as_json:
         n_rows = f"{data.n_rows} {models.MODELS[kind].row}{'s'[: data.n_rows != 1]}"
-        click.echo(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
+        say(f"{n_rows}, {len(data.names)} categories, {data.n_counts} counts")
     return data
 
 
@@ -368,7 +370,7 @@ def _run(kind, *, file, out, resume, as_json, **given):
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     pairs = models.associations_of(kind, estimator, data)
     if not runs.finish(folder, kind, options, estimator, pairs, data=about):
-        click.echo("Note: no draws.nc was written: pip install polystick[io]", err=True)
+        note("no draws.nc was written: pip install polystick[io]")
     outcome = {
         "run": str(folder),
         "model": kind,
@@ -382,12 +384,12 @@ def _run(kind, *, file, out, resume, as_json, **given):
 
 def _report(outcome, as_json):
     if as_json:
-        click.echo(json.dumps(outcome))
+        say(json.dumps(outcome))
         return
     folder = outcome["run"]
-    click.echo(outcome["summary"])
-    click.echo(f"{outcome['seconds']} seconds; the result is in {folder}")
-    click.echo(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
+    say(outcome["summary"])
+    say(f"{outcome['seconds']} seconds; the result is in {folder}")
+    say(f"next: polystick show {folder}; polystick plot {folder} --out pictures")
 
 
 def _refuse_half(estimator, folder):

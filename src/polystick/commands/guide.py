@@ -4,13 +4,13 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-import click
 import numpy as np
 import pandas as pd
 
 from polystick.commands.documents import some
 from polystick.commands.files import Reading, read, read_frame, said_plainly
 from polystick.commands.packed import ending_of
+from polystick.commands.speech import say
 from polystick.commands.texts import TABLES, read_texts
 
 _THEN = """\
@@ -46,21 +46,21 @@ def look(path):
         with said_plainly(path):
             frame = read_frame(path)
         columns = columns_of(frame)
-        click.echo(f"{path}: a table of {len(frame)} rows and {len(frame.columns)} columns")
+        say(f"{path}: a table of {len(frame)} rows and {len(frame.columns)} columns")
         _tell_columns(frame, columns)
         commands = _for_table(path, columns)
     else:
-        click.echo(f"{path}: {_size_of(path)}")
+        say(f"{path}: {_size_of(path)}")
         commands = _for_words(path)
     if not commands:
-        click.echo(
+        say(
             "\nThere is nothing here that could be counted: polystick fit --help says which files are read."
         )
         return
-    click.echo("\nWhat could be learned:")
+    say("\nWhat could be learned:")
     for purpose, arguments in commands:
-        click.echo(f"  {purpose}\n    polystick fit {shlex.join(arguments)}")
-    click.echo(f"\n{_THEN}")
+        say(f"  {purpose}\n    polystick fit {shlex.join(arguments)}")
+    say(f"\n{_THEN}")
 
 
 def columns_of(frame):
@@ -93,7 +93,7 @@ def _tell_columns(frame, columns):
     if columns.counts:
         empty = np.mean(counts == 0) if counts.size else 0.0
         total = np.nansum(counts)
-        click.echo(
+        say(
             f"  taken for counts   {some(columns.counts)}: {total:.0f} in all, {empty:.0%} of the cells are 0"
         )
     said = {
@@ -104,9 +104,9 @@ def _tell_columns(frame, columns):
     }
     for what, names in said.items():
         if names:
-            click.echo(f"  no counts: {what}   {', '.join(names)}")
+            say(f"  no counts: {what}   {', '.join(names)}")
     for name in frame.columns[frame.isna().any()]:
-        click.echo(f"  {name} lacks {frame[name].isna().sum()} values; counts must not")
+        say(f"  {name} lacks {frame[name].isna().sum()} values; counts must not")
 
 
 def _for_table(path, columns):

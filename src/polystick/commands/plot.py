@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from polystick.commands.speech import say
+
 
 @click.command(short_help="Draw the pictures that suit a fitted model.")
 @click.argument("run", type=click.Path(file_okay=False))
@@ -38,7 +40,7 @@ def plot(run, out, ending, as_json):
         paths.append(str(folder / f"{name}.{ending}"))
         figure.savefig(paths[-1], dpi=120)
         plt.close(figure)
-    click.echo(json.dumps({"pictures": paths}) if as_json else "\n".join(paths))
+    say(json.dumps({"pictures": paths}) if as_json else "\n".join(paths))
 
 
 def pyplot():

@@ -5,27 +5,26 @@ import statistics
 import time
 import warnings
 
-import click
-
 from polystick.commands import models
+from polystick.commands.speech import say
 
 _BURN, _DRAWS = 2, 4  # sweeps that are timed
 
 
 def rehearse(kind, data, options):
     """Tell what a fit would do; a few sweeps are run for the time that they take."""
-    click.echo(f"It would take {_many(data.names)} for categories.")
+    say(f"It would take {_many(data.names)} for categories.")
     if options["mean_field"] or options.get("svi"):
-        click.echo("It would climb a bound until a sweep gains little.")
+        say("It would climb a bound until a sweep gains little.")
     else:
-        click.echo(f"It would run {_plan(options)}.")
-        click.echo("Timing a few sweeps ...", err=True)
+        say(f"It would run {_plan(options)}.")
+        say("Timing a few sweeps ...", err=True)
         shortest, longest = _seconds(kind, data, options)
         span = spoken(shortest)
         if spoken(longest) != span:
             span = f"{span} to {spoken(longest)}, for it ends when chains agree"
-        click.echo(f"On this machine that takes about {span}.")
-    click.echo("Nothing was kept: add --out RUN to do it.")
+        say(f"On this machine that takes about {span}.")
+    say("Nothing was kept: add --out RUN to do it.")
 
 
 def _many(names):

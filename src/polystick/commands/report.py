@@ -5,6 +5,7 @@ from collections import namedtuple
 import click
 
 from polystick.commands.fit import READING, TEXTS, CommandWithColumns
+from polystick.commands.speech import say
 
 # associations of all pairs of topics, as tables of topics by topics
 Matrices = namedtuple("Matrices", ["mean", "lower", "upper"])
@@ -48,7 +49,7 @@ def report(run, out, data, title, is_opened, **given):
     about = _pairs(opened)
     if data is not None:
         about |= _ABOUT[opened.kind](opened, data, {**opened.options, **chosen})
-    click.echo(opened.estimator.report(out, title=title, **about))
+    say(opened.estimator.report(out, title=title, **about))
     if is_opened:
         click.launch(out)
 

@@ -4,11 +4,12 @@
     categories.json  the names of the categories, in their order
     draws.nc         the draws (`Posterior.save`), for any program that reads netCDF; those of topics are
                      rounded (`slim`)
-    model.pickle     the fitted estimator; of topics without the draws, where draws.nc has them
+    model.polystick  the fitted estimator (`polystick.load`); of topics without the draws, where draws.nc has
+                     them
     associations.csv which topics go together, pair by pair (topics, from 5 on)
     checkpoint/      where the run stands, for --resume; of topics until the run has ended
 
-A pickle can run programs when it is opened, so a folder is for its owner: do not open those of strangers.
+Nothing in a folder is a program: all of it is numbers and texts, and what is damaged is told by checksums.
 """
 
 import contextlib
@@ -16,7 +17,6 @@ import copy
 import hashlib
 import itertools
 import json
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,8 @@ FORMAT = 2
 _KIND = "polystick run"
 _MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws", "checkpoint_every"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
-_SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.pickle"
+_SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.polystick"
+_OLD_MODEL = "model.pickle"  # of earlier versions: never read
 _ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
 _CHECKPOINT, _GONE = "checkpoint", "checkpoint.tmp"
 _BEFORE_A_RUN = {
@@ -175,9 +176,9 @@ def finish(folder, kind, options, estimator, associations=None, **more):
         has_draws = False
     if has_draws and kind == "topics":
         kept.posterior_ = None
-    content = pickle.dumps(kept)
-    _write(folder / _MODEL, content)
-    note(folder, kind, options, **more, model_sha256=hashlib.sha256(content).hexdigest())
+    kept.save(folder / _MODEL, posterior=True)
+    note(folder, kind, options, **more, model_sha256=_sha256(folder / _MODEL))
+    (folder / _OLD_MODEL).unlink(missing_ok=True)
     if kind == "topics" and _has_ended(estimator) and not options.get("keep_checkpoint"):
         _drop_checkpoint(folder)
     return has_draws
@@ -202,7 +203,7 @@ def open_run(folder, threads=None):
         raise ValueError(
             f"the run in {folder} has not ended; go on with the command that started it and --resume"
         )
-    estimator = _unpickle(folder / _MODEL, settings)
+    estimator = _model(folder, settings)
     if estimator.posterior_ is None:
         from polystick import Posterior
 
@@ -240,21 +241,26 @@ def _settings(folder):
     return settings
 
 
-def _unpickle(path, settings):
-    from polystick import __version__
+def _model(folder, settings):
+    from polystick import load
 
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != settings["model_sha256"]:
+    path = folder / _MODEL
+    if not path.exists() and (folder / _OLD_MODEL).exists():
         raise ValueError(
-            f"{path} is damaged: its checksum does not fit; repeat the fit with --resume to write it anew"
+            f"{folder / _OLD_MODEL} is of an earlier version, {settings['version']}, and a pickle, which can "
+            "run programs, so it is not read; repeat the fit in another folder"
         )
-    try:
-        return pickle.loads(content)
-    except (AttributeError, ImportError, pickle.UnpicklingError) as error:
+    if not path.is_file() or _sha256(path) != settings["model_sha256"]:
         raise ValueError(
-            f"{path} was written by polystick {settings['version']} and can't be opened by {__version__} "
-            f"({error}); repeat the fit"
-        ) from error
+            f"{path} is damaged or missing: its checksum does not fit; repeat the fit with --resume to write "
+            "it anew"
+        )
+    return load(path)
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _encode(thing):

@@ -5,6 +5,7 @@ import json
 import click
 
 from polystick.commands.fit import READING, TEXTS, CommandWithColumns
+from polystick.commands.speech import note, say
 
 _METHODS = click.Choice(["completion", "held-out"])
 _GROUPS = click.Choice(["known", "new", "none"])
@@ -49,7 +50,7 @@ def score(run, file, method, groups, threads, as_json, **given):
     refuse_idle(file, given, reading)
     data = models.read_data(kind, file, reading, names)
     for sentence in data.notes:
-        click.echo(f"Note: {sentence}", err=True)
+        note(sentence)
     if kind == "topics":
         method = method or "completion"
     extras = {} if method is None else {"method": method.replace("-", "_")}
@@ -73,14 +74,14 @@ def _report(value, kind, data, method, as_json):
     if method is not None:
         found["method"] = method
     if as_json:
-        click.echo(json.dumps(found))
+        say(json.dumps(found))
         return
     if found["perplexity"] is None:
-        click.echo(f"{data.n_rows} rows have no counts that could be scored")
+        say(f"{data.n_rows} rows have no counts that could be scored")
         return
     half = (
         "; half of each document's are shown, the others scored" if method == "completion" else ""
     )
-    click.echo(f"{data.n_rows} rows, {data.n_counts} counts{half}")
-    click.echo(f"log likelihood per count  {value:.4f} nats")
-    click.echo(f"perplexity                {found['perplexity']:.2f}")
+    say(f"{data.n_rows} rows, {data.n_counts} counts{half}")
+    say(f"log likelihood per count  {value:.4f} nats")
+    say(f"perplexity                {found['perplexity']:.2f}")

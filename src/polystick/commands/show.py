@@ -4,6 +4,8 @@ import json
 
 import click
 
+from polystick.commands.speech import note, say
+
 
 @click.command(short_help="Print tables of what a model has learned.")
 @click.argument("run", type=click.Path(file_okay=False))
@@ -49,11 +51,11 @@ def show(run, words, by, rows, csv, effects, as_json):
         plain = {title: json.loads(t.to_json(orient="records")) for title, t in tables.items()}
         found = diagnosis.diagnosis_of(opened.estimator.posterior_)
         said = {"model": opened.kind, "summary": summary, **found, "tables": plain}
-        click.echo(json.dumps(said))
+        say(json.dumps(said))
         return
-    click.echo(summary)
+    say(summary)
     trouble = diagnosis.trouble_of(opened.estimator.posterior_)
     if trouble:
-        click.echo(f"Note: {trouble}", err=True)
+        note(trouble)
     for title, table in tables.items():
-        click.echo(f"\n{title}\n{views.text_of(table)}")
+        say(f"\n{title}\n{views.text_of(table)}")

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from polystick.printable import printable_line
+
 __all__ = [
     "TABLES",
     "category_effects",
@@ -246,7 +248,7 @@ def text_of(table):
     """Return a table as lines: words to the left, numbers to the right."""
     if not len(table):
         return "  none whose interval excludes zero"
-    columns = [_column(str(name), table[name]) for name in table.columns]
+    columns = [_column(printable_line(name), table[name]) for name in table.columns]
     return "\n".join("  ".join(cells).rstrip() for cells in zip(*columns))
 
 
@@ -257,7 +259,8 @@ def _column(name, values):
         form = "{:.5f}" if 0 < largest < _SMALL else "{:.3f}" if largest <= 1 else "{:.4g}"
         cells = [form.format(value) for value in values]
     else:
-        cells = [" ".join(value) if isinstance(value, list) else str(value) for value in values]
+        said = [" ".join(value) if isinstance(value, list) else value for value in values]
+        cells = [printable_line(cell) for cell in said]
     width = max(map(len, [name, *cells]))
     is_number = pd.api.types.is_numeric_dtype(values)
     return [cell.rjust(width) if is_number else cell.ljust(width) for cell in (name, *cells)]

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from polystick.commands.speech import say
 from polystick.warmup import names, warm_up
 
 
@@ -22,6 +23,6 @@ def warmup(models):
     n_compiled = warm_up(*models)
     if n_compiled:
         seconds = time.perf_counter() - begun
-        click.echo(f"{n_compiled} kernels compiled in {seconds:.0f} seconds")
+        say(f"{n_compiled} kernels compiled in {seconds:.0f} seconds")
     else:
-        click.echo("all is compiled already")
+        say("all is compiled already")

@@ -13,7 +13,7 @@ class Source(NamedTuple):
     title: str
     file: str
     address: str
-    checksum: str | None  # None where the reader checks the content
+    checksum: str | None  # None: not known, so it is not downloaded; its reader checks the content
 
 
 AP = Source(
@@ -56,6 +56,10 @@ def locate(source, *others):
 
 def download(source):
     """Return the path of a source in the user's cache; it is downloaded the first time."""
+    if source.checksum is None:
+        raise FileNotFoundError(
+            f"{source.title} is not downloaded, for no checksum of it is known: {by_hand(source)}"
+        )
     try:
         import pooch
     except ImportError as error:
@@ -66,7 +70,7 @@ def download(source):
         return Path(
             pooch.retrieve(
                 source.address,
-                known_hash=source.checksum and f"sha256:{source.checksum}",
+                known_hash=f"sha256:{source.checksum}",
                 fname=source.file,
                 path=pooch.os_cache("polystick"),
                 downloader=pooch.HTTPDownloader(timeout=30),

@@ -81,8 +81,8 @@ def load_dna(n_symbols=682):
     Codons from chr22:23,800,000 (assembly GRCh38, plus strand, frame 0) to 23,980,000 are read by the
     standard code; whether they are in a gene does not matter. The paper's own stretch is not known: it
     too is one of 682 symbols of chromosome 22. The chromosome is read from the folder that
-    POLYSTICK_DATA names (``chr22.fa.gz``, or this piece of it), or else downloaded once (12 MB; this needs
-    ``polystick[data]``).
+    POLYSTICK_DATA names (``chr22.fa.gz``, 12 MB, or this piece of it), and must have the right letters. It
+    is not downloaded, for no checksum of the whole file is known.
 
     Parameters
     ----------

@@ -45,7 +45,13 @@ def count_documents(X):
     """Return the number of rows of whatever came."""
     _refuse_one_text(X)
     _refuse_unordered(X)
-    return X.shape[0] if getattr(X, "shape", ()) else len(X)
+    if getattr(X, "shape", ()):
+        return X.shape[0]
+    if getattr(X, "shape", None) == () or not hasattr(X, "__len__"):
+        raise TypeError(
+            f"X must be a table of counts or a list of documents; got {type(X).__name__} {X!r:.30}"
+        )
+    return len(X)
 
 
 # what came

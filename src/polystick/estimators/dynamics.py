@@ -5,12 +5,22 @@ import numpy as np
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.estimators.dynamics_face import DynamicsEstimator
+from polystick.inference.gibbs import Gibbs
 from polystick.models import gauge
 from polystick.models.dynamics import MultinomialDynamics
+from polystick.models.frequencies import smoothed
+from polystick.models.memory import Memory
 from polystick.validation import check_integer, check_positive
 
 _PLACES = {None: (), "states": ("states",), "emissions": ("emissions",),
            "both": ("states", "emissions")}  # fmt: skip
+_MEMORIES = {  # half-lives of caches, and how many tokens back contexts reach
+    "cache": ((50.0, 200.0, 800.0), 0),
+    "context": ((), 2),
+    "both": ((50.0, 200.0, 800.0), 2),
+}
+REMEMBERED_FROM = 1000  # tokens: "auto" has a memory of sequences as long as that, on average
+FIXED_BIAS_SCALE = 0.3  # under mean field
 
 
 class MultinomialLDS(DynamicsEstimator):
@@ -30,11 +40,20 @@ class MultinomialLDS(DynamicsEstimator):
         states must carry these too.
     emission_scale : float
         Prior standard deviation of the emission's entries.
-    bias_scale : float
-        Prior standard deviation of the biases, and of what inputs do.
-    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
-        How K categories become K - 1 binary splits; see `CorrelatedMultinomial`. Sticks by frequency
-        fit best; a "balanced" tree is much faster for thousands of categories.
+    bias_scale : "learned" or float
+        Prior standard deviation of the biases, about the logits of smoothed frequencies (a number is added to
+        each count, such that each token is foretold by the others: empirical Bayes). It is learned, or fixed;
+        mean field has 0.3 in the place of "learned".
+    input_scale : float
+        Prior standard deviation of what inputs do.
+    memory : "auto", "cache", "context", "both" or None
+        What a token depends on besides the state, of those before it in its sequence: a fading count of all
+        ("cache"), what followed the last one and the last two ("context"), or both. Their weights, and how
+        fast the cache fades, are learned. "auto" is both for Gibbs sampling of tokens in sequences of 1000
+        or more on average, and else None; rows of counts have no memory.
+    decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="auto"
+        How K categories become K - 1 binary splits; see `CorrelatedMultinomial`. "auto" is sticks by
+        frequency for up to 50 categories and a balanced tree for more.
     n_categories : int or None
         None is the largest token + 1, or the number of columns.
     inference : Gibbs, MeanField or None
@@ -81,14 +100,16 @@ class MultinomialLDS(DynamicsEstimator):
     _takes_inputs = True
 
     def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
-                 bias_scale=1.0, decomposition="frequency", n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+                 bias_scale="learned", input_scale=1.0, memory="auto", decomposition="auto",
+                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
+                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.inputs_on = inputs_on
         self.emission_bias = emission_bias
         self.emission_scale = emission_scale
         self.bias_scale = bias_scale
+        self.input_scale = input_scale
+        self.memory = memory
         self.decomposition = decomposition
         self.n_categories = n_categories
         self.inference = inference
@@ -100,28 +121,69 @@ class MultinomialLDS(DynamicsEstimator):
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
-        for name in ("emission_scale", "bias_scale"):
+        for name in ("emission_scale", "input_scale"):
             check_positive(name, getattr(self, name))
         places = self._places()
         decomposition, d, m = self._decompose(), self.n_states, self.n_inputs_
-        q, e = m * ("states" in places), m * ("emissions" in places) + bool(self.emission_bias)
-        if not e and self.bias_scale != 1.0:
-            raise ValueError(
-                "bias_scale is of no use without emission_bias and inputs on emissions; got "
-                f"{self.bias_scale!r}; leave it out"
-            )
-        level = np.zeros((decomposition.n_categories - 1, e))
+        q, e = m * ("states" in places), m * ("emissions" in places)
+        frequencies = smoothed(self.read_.counts)
+        level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))
         if self.emission_bias:
-            level[:, 0] = decomposition.psi(self.read_.counts + 1.0)
+            level[:, 0] = decomposition.psi(frequencies)
+        scales = (
+            [float(self.emission_scale)] * d + self._bias_scales() + [float(self.input_scale)] * e
+        )
         return MultinomialDynamics(
             decomposition,
             MatrixNormalInverseWishart(np.zeros((d, d + q)), np.eye(d + q), np.eye(d), d + 2.0),
             NormalInverseWishart(np.zeros(d), 1.0, np.eye(d), d + 2.0),
             level,
-            np.array([float(self.emission_scale)] * d + [float(self.bias_scale)] * e),
+            np.array(scales),
             has_bias=bool(self.emission_bias),
             inputs=places,
+            memory=self._make_memory(decomposition, frequencies),
+            learns_bias_scale=self._learns_bias_scale(),
         )
+
+    def _learns_bias_scale(self):
+        is_learned = isinstance(self.bias_scale, str) and self.bias_scale == "learned"
+        return is_learned and bool(self.emission_bias) and isinstance(self._schedule(), Gibbs)
+
+    def _bias_scales(self):
+        """Return the scale of the bias, or none where there is no bias."""
+        if isinstance(self.bias_scale, str) and self.bias_scale == "learned":
+            scale = 1.0 if isinstance(self._schedule(), Gibbs) else FIXED_BIAS_SCALE
+            return [scale] if self.emission_bias else []
+        check_positive("bias_scale", self.bias_scale)
+        if not self.emission_bias:
+            raise ValueError(
+                f"bias_scale is of no use without emission_bias; got {self.bias_scale!r}; leave it out"
+            )
+        return [float(self.bias_scale)]
+
+    def _make_memory(self, decomposition, frequencies):
+        """Return what the option asks for, or None."""
+        if self.memory not in ("auto", None, *_MEMORIES):
+            raise ValueError(
+                f'memory must be "auto", "cache", "context", "both" or None; got {self.memory!r}'
+            )
+        read, fits = self.read_, isinstance(self._schedule(), Gibbs)
+        has_tokens = all(total.max(initial=0) <= 1 for total in read.totals)
+        kind = self.memory
+        if kind == "auto":
+            long = read.lengths.mean() >= REMEMBERED_FROM
+            kind = "both" if has_tokens and fits and long else None
+        if kind is None:
+            return None
+        if not has_tokens:
+            raise ValueError(
+                "a memory is of tokens; got rows of counts with more than one; leave memory out"
+            )
+        if not fits:
+            raise ValueError(
+                "a memory needs inference=Gibbs(...); with mean field leave memory out"
+            )
+        return Memory(decomposition, frequencies, *_MEMORIES[kind])
 
     def _places(self):
         """Return what inputs act on."""

@@ -16,6 +16,7 @@ from polystick.inference.posterior import Posterior
 from polystick.models.sequence_filter import prediction_key
 from polystick.validation import check_integer, check_level
 
+MOST_STICKS = 50  # for more categories "auto" is a balanced tree
 _SMOOTHING_SWEEPS = 30  # of a sequence that the fit has not seen, for each draw of the parameters
 
 
@@ -27,8 +28,11 @@ class DynamicsEstimator(SequenceEstimator):
     _has_particles = True
 
     def _decompose(self):
+        spec = self.decomposition
+        if isinstance(spec, str) and spec == "auto":
+            spec = "frequency" if self.n_features_in_ <= MOST_STICKS else "balanced"
         return decompose(
-            self.decomposition,
+            spec,
             n_categories=self.n_features_in_,
             weights=self.read_.counts,
             names=[str(name) for name in self.categories_],
@@ -41,7 +45,8 @@ class DynamicsEstimator(SequenceEstimator):
 
     def _coords(self, model):
         names = [str(name) for name in self.categories_]
-        return {"category": names, "stick": stick_names(model.decomposition, names)}
+        memory = {} if model.memory is None else {"memory": model.memory.names}
+        return {"category": names, "stick": stick_names(model.decomposition, names)} | memory
 
     def _parameter_names(self):
         return tuple(
@@ -72,8 +77,13 @@ class DynamicsEstimator(SequenceEstimator):
         found = self._smoothed_states(read, n_draws, again=X is None)
         edges = np.concatenate([[0], np.cumsum(read.lengths)])
         known = self.model_.known(self._joined_inputs(read))[0]
-        parts = zip(itertools.starmap(slice, itertools.pairwise(edges)), read.indexes)
-        return [self._smoothed(found, known, here, level, index) for here, index in parts]
+        parts = zip(
+            itertools.starmap(slice, itertools.pairwise(edges)), read.indexes, read.sequences
+        )
+        return [
+            self._smoothed(found, known, here, level, index, sequence)
+            for here, index, sequence in parts
+        ]
 
     def probability_draws(self, n_steps=20, n_top=5):
         """Return draws of probabilities at some steps of the fit as a `Posterior`, to judge a run by.
@@ -95,12 +105,15 @@ class DynamicsEstimator(SequenceEstimator):
         top = np.argsort(-read.counts, kind="stable")[:n_top]
         steps = np.unique(np.linspace(0, read.lengths.sum() - 1, n_steps).astype(int))
         known = self.model_.known(self._joined_inputs(read))[0][steps]
+        memory = self.model_.memory
+        recalled = memory and memory.at_steps(self._shards(self.model_, read), steps)
 
         def of_chain(chain):
             for values in zip(*self.posterior_.together(names, chain)):
                 draw = dict(zip(names, values))
                 states = draw["states"][steps]
-                yield self.model_.predictor(draw).probabilities(states, known)[:, top]
+                level = 0.0 if recalled is None else recalled @ draw["memory_weights"]
+                yield self.model_.predictor(draw).probabilities(states, known, level)[:, top]
 
         n_chains = self.posterior_["states"].shape[0]
         pi = np.stack([np.stack(list(of_chain(chain))) for chain in range(n_chains)])
@@ -146,9 +159,17 @@ class DynamicsEstimator(SequenceEstimator):
     def _turned(self, draws):
         return draws
 
-    def _smoothed(self, found, known, here, level, index):
+    def _smoothed(self, found, known, here, level, index, sequence):
         """Return one sequence's part, the steps that `here` slices."""
-        pi = np.stack([predictor.probabilities(z[here], known[here]) for predictor, z in found])
+        ends = np.array([0, sequence.shape[0]])
+
+        def probabilities(predictor, states):
+            return np.concatenate([
+                predictor.probabilities(states[here][steps], known[here][steps], level)
+                for steps, level in predictor.levels(sequence, ends)
+            ])  # fmt: skip
+
+        pi = np.stack([probabilities(*each) for each in found])
         states = np.stack([z[here] for _, z in found])
         mean, lower, upper = interval(pi, level, np.asarray)
         moments = states.mean(axis=0), states.std(axis=0)

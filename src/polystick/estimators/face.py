@@ -20,6 +20,7 @@ from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
+from polystick.storage import save
 from polystick.validation import check_inference, check_running
 from polystick.warmup import before_first_fit
 
@@ -113,6 +114,28 @@ class Face(Explored):
 
     def _check_running(self):
         check_running(self.n_jobs, self.progress, self.checkpoint, self.checkpoint_every)
+
+    # files
+
+    def save(self, path, *, draws=None, posterior=False):
+        """Write the fitted model to a file that `polystick.load` reads, whole or not at all; return its path.
+
+        It holds the parameters and all that predictions, scores, forecasts and tables need, as numbers and
+        texts with checksums, and nothing that could be run. Any process that loads it gets the same bits from
+        it, and the bits that this model gives if its draws are all in there. Progress and checkpoint are left
+        out.
+
+        Parameters
+        ----------
+        path : path
+            Such as "topics.polystick".
+        draws : int or None
+            Draws of all chains together, at most, that are kept of what is large. None keeps all of them if
+            they take 32 MB or less, or else as many as that.
+        posterior : bool
+            Keep every draw, whatever it takes.
+        """
+        return save(self, path, draws=draws, posterior=posterior)
 
     # the settings of a schedule are parameters too
 

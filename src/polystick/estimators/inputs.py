@@ -27,6 +27,8 @@ __all__ = [
     "refuse_other_index",
 ]
 
+LARGEST_INPUT = 1e100
+
 
 class Merged(NamedTuple):
     """Inputs that all differ, with what was counted at each."""
@@ -122,7 +124,8 @@ def _has_no_count(values):
 def _numbers(table):
     """Return finite numbers (n, d), or None where there are others."""
     try:
-        table = table.toarray() if scipy.sparse.issparse(table) else table
+        if scipy.sparse.issparse(table):
+            return None  # inputs are dense, and counts that are sparse have been looked at
         values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         return None
@@ -146,7 +149,18 @@ def check_inputs(estimator, Z, *, reset):
         if advice is None:
             raise
         raise ValueError(f"{advice[0]}; got {what_came(Z, error)}; {advice[1]}") from error
+    _refuse_far(inputs)
     return np.ascontiguousarray(inputs) + 0.0  # -0 is 0
+
+
+def _refuse_far(inputs):
+    """Squares of inputs must be numbers."""
+    if np.abs(inputs).max(initial=0.0) > LARGEST_INPUT:
+        row = int(np.abs(inputs).max(axis=1).argmax())
+        raise ValueError(
+            f"inputs must lie between -{LARGEST_INPUT:.0e} and {LARGEST_INPUT:.0e}; row {row} has "
+            f"{inputs[row][np.abs(inputs[row]).argmax()]:.6g}; give them in larger units"
+        )
 
 
 _NUMBERS = ("inputs must be numbers", "give places as coordinates and times as years or days")

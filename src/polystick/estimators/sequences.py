@@ -12,6 +12,7 @@ import scipy.sparse
 
 from polystick.estimators.row_names import labels_of
 from polystick.estimators.tables import index_of
+from polystick.sparse_tables import check_cells, check_width
 from polystick.validation import LARGEST_COUNT, as_frame, category_names
 
 __all__ = ["Read", "as_array", "as_list", "parts_of", "read_sequences"]
@@ -195,6 +196,7 @@ def _read_one(sequence, i):
     if scipy.sparse.issparse(sequence):
         if sequence.ndim != 2:
             raise ValueError(f"sequence {i} must have two axes where it is sparse; got one")
+        check_cells(sequence, f"sequence {i}")
         return _read_counts(scipy.sparse.coo_array(sequence), i)
     if isinstance(sequence, str | bytes | numbers.Number) or sequence is None:
         raise TypeError(
@@ -299,6 +301,7 @@ def _n_categories(sequences, expected, in_fit):
     widths = [s.shape[1] for s in sequences if s.ndim == 2]
     largest = max((int(s.max(initial=-1)) for s in sequences if s.ndim == 1), default=-1)
     K = expected if expected is not None else (widths[0] if widths else largest + 1)
+    check_width(K)
     seen = "asked for" if in_fit else "seen in fit"
     for i, sequence in enumerate(sequences):
         if sequence.ndim == 2 and sequence.shape[1] != K:

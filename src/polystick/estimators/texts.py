@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from polystick.estimators.document_kinds import BAGS, DICTS, TEXTS, WORDS, documents_of
+from polystick.sparse_tables import check_width
 from polystick.texts import check_vectorizer, fit_vectorizer
 from polystick.validation import category_names, check_counts, warn_user
 
@@ -90,6 +91,7 @@ def _of_bags(face, rows, given):
         words = _names(given)
         return _made(_from_bags(rows, len(words)), words, given)
     n_words = 1 + max((int(i) for row in rows for i, _ in row), default=0)
+    check_width(n_words)
     return _made(_from_bags(rows, n_words), None, None)
 
 
@@ -100,6 +102,7 @@ def _made(counts, words, vectorizer):
 
 
 _MAKE = {TEXTS: _of_texts, WORDS: _of_words, DICTS: _of_dicts, BAGS: _of_bags}
+LONGEST_DOCUMENT = 10**8
 NO_WORDS = (
     "documents must have words; got none in any of them; look at how they were read, or give texts"
 )
@@ -196,11 +199,25 @@ def _tell_of_strange(rows, counts):
 def _checked(face, X, *, reset, whole):
     """Return checked counts as CSR; of weights say where they may come from."""
     try:
-        return scipy.sparse.csr_array(check_counts(face, X, reset=reset, whole=whole))
+        counts = scipy.sparse.csr_array(check_counts(face, X, reset=reset, whole=whole))
     except ValueError as error:
         if "must be whole numbers" not in str(error):
             raise
         raise ValueError(f"{error}; words must be counted, not weighed as TF-IDF does") from error
+    if whole:
+        _refuse_long(counts)
+    return counts
+
+
+def _refuse_long(counts):
+    """A topic is drawn for each word, so a sweep takes memory for each."""
+    lengths = np.asarray(counts.sum(axis=1))
+    if lengths.max(initial=0) > LONGEST_DOCUMENT:
+        raise ValueError(
+            f"documents must have at most {LONGEST_DOCUMENT:.0e} words where topics are drawn for each; "
+            f"document {lengths.argmax()} has {lengths.max()}; divide counts by a common factor, or use "
+            "inference=MeanField()"
+        )
 
 
 # counting

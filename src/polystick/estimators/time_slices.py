@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+MOST_SLICES = 100_000
+
 
 @dataclass(frozen=True, eq=False)
 class TimeSlices:
@@ -20,7 +22,9 @@ class TimeSlices:
         if not len(stamps):
             raise ValueError("times must hold at least one time stamp; got none")
         if isinstance(stamps, pd.PeriodIndex):
+            _refuse_many(stamps.max().ordinal - stamps.min().ordinal, stamps)
             return cls(pd.period_range(stamps.min(), stamps.max(), freq=stamps.freq))
+        _refuse_many(int(stamps.max()) - int(stamps.min()), stamps)
         return cls(pd.RangeIndex(stamps.min(), stamps.max() + 1))
 
     def number(self, times):
@@ -50,11 +54,20 @@ class TimeSlices:
         return len(self.labels)
 
 
+def _refuse_many(n_steps, stamps):
+    if n_steps >= MOST_SLICES:
+        raise ValueError(
+            f"times must span at most {MOST_SLICES} slices, empty ones among them; got {stamps.min()} to "
+            f"{stamps.max()}; number the slices that there are, or take longer ones by freq"
+        )
+
+
 def check_length(times, n_documents):
     """Raise unless there is a time stamp for each document."""
-    if times is None:
+    if times is None or isinstance(times, str) or np.ndim(times) == 0:
         raise TypeError(
-            "times must hold a time stamp for each document: integers, dates or periods; got none"
+            "times must hold a time stamp for each document: integers, dates or periods; got "
+            f"{'none' if times is None else repr(times)[:30]}"
         )
     if len(times) != n_documents:
         raise ValueError(

@@ -104,7 +104,7 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def restore(self, saver: Checkpoint) -> None:
         self.sweep, state, _ = saver.load(self.held)
-        self.elbo = list(state["elbo"])
+        self.elbo = state["elbo"].tolist()
         self.factor = rebuilt(self.factor, state)
 
     def attrs(self) -> dict[str, object]:

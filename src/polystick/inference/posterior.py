@@ -91,7 +91,7 @@ class Posterior:
 
         chain : the number of a chain, or None for all of them
         """
-        kept = {name: self._kept_draws(name) for name in names}
+        kept = {name: self.numbers(name) for name in names}
         common = functools.reduce(np.intersect1d, kept.values())
         taken = [self[name][:, np.isin(draws, common)] for name, draws in kept.items()]
         chosen = slice(None) if chain is None else slice(chain, chain + 1)
@@ -115,7 +115,7 @@ class Posterior:
 
         n_draws : how many in all chains together, at most; None is all of them
         """
-        common: Array = functools.reduce(np.intersect1d, map(self._kept_draws, names))
+        common: Array = functools.reduce(np.intersect1d, map(self.numbers, names))
         if n_draws is None:
             return common
         wanted = min(len(common), max(1, n_draws // self[names[0]].shape[0]))
@@ -125,11 +125,12 @@ class Posterior:
     def states(self, names: Sequence[str], draws: Array) -> list[dict[str, Array]]:
         """Return name -> array at these draws, a list of them: chain after chain."""
         taken = [
-            _joined(self[name][:, np.isin(self._kept_draws(name), draws)]).copy() for name in names
+            _joined(self[name][:, np.isin(self.numbers(name), draws)]).copy() for name in names
         ]
         return [dict(zip(names, values)) for values in zip(*taken)]
 
-    def _kept_draws(self, name: str) -> Array:
+    def numbers(self, name: str) -> Array:
+        """Return which draws of a chain a variable has."""
         axis = f"draw_of_{name}"
         if "thinned" in self.tree.children and axis in self.tree["thinned"].coords:
             return np.asarray(self.tree["thinned"][axis].values)
@@ -177,7 +178,8 @@ class Posterior:
             )
         temporary = beside(path)
         try:
-            self.tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(self.tree))
+            tree = self.tree.map_over_datasets(_storable)
+            tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(tree))
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -267,6 +269,22 @@ def _packing(tree: Any) -> dict[str, Any]:
         }
         for group, node in tree.children.items()
     }
+
+
+def _storable(dataset: Any) -> Any:
+    """Write as escapes what strings of netCDF can't hold: NUL, which ends them, and halves of letters."""
+    changed = {
+        name: (coord.dims, [*map(_escaped, coord.values)])
+        for name, coord in dataset.coords.items()
+        if coord.ndim == 1 and any(label != _escaped(label) for label in coord.values)
+    }
+    return dataset.assign_coords(changed) if changed else dataset
+
+
+def _escaped(label: Any) -> Any:
+    if not isinstance(label, str):
+        return label
+    return label.replace("\0", r"\x00").encode(errors="backslashreplace").decode()
 
 
 def _renewed(tree: Any) -> Any:

@@ -4,7 +4,7 @@ The states are whitened, so that the noise of each step is standard:
 
     w_1 = start + spread u,    w_t = dynamics w_{t-1} + bias_t + e_t,    u, e_t ~ N(0, I),
     log p(x_t | w_t) = sum over active sticks of successes psi - trials log(1 + exp(psi)),
-    psi = emission [w_t; known_t].
+    psi = emission [w_t; known_t] + offset.
 
 Particles come from the expansion of the likelihood where a step tells much (`stick_proposal`) and from
 the chain where it tells little or nothing; which, the past and the step decide together, so that sums
@@ -50,6 +50,7 @@ class Splits(NamedTuple):
     nodes: np.ndarray
     successes: np.ndarray  # float64
     trials: np.ndarray  # float64
+    offsets: np.ndarray  # what is known of psi from elsewhere
 
 
 class Found(NamedTuple):
@@ -90,10 +91,11 @@ def _gather_sticks(t, splits, emission, known, sticks):
     starts, nodes, successes, trials = (
         splits.starts, splits.nodes, splits.successes, splits.trials
     )  # fmt: skip
+    known_offsets = splits.offsets
     rows, offsets, hits, tries = sticks
     d, first, seen = rows.shape[1], starts[t], False
     for at in range(first, starts[t + 1]):
-        j, k, offset = at - first, nodes[at], 0.0
+        j, k, offset = at - first, nodes[at], known_offsets[at]
         for p in range(d):
             rows[j, p] = emission[k, p]
         for p in range(d, emission.shape[1]):

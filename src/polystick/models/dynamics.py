@@ -5,8 +5,12 @@ mean, cov ~ NIW(initial_prior)
 a_j = [e_j; f_j] ~ N([0; level_j], diag(scales^2))    j = 1..k, the emission of each stick
 z_1 ~ N(mean, cov)
 z_t = A z_{t-1} + B p_t + N(0, Q)                     t = 2..T
-psi_tj = e_j' z_t + f_j' v_t                          v_t is known: 1 for a bias, inputs
+psi_tj = e_j' z_t + f_j' v_t + w' m_tj                v_t is known: 1 for a bias, inputs
 x_t ~ Multinomial(N_t, pi(psi_t))                     pi: the decomposition's map
+
+With a `memory` of tokens m_tj is what those before step t say of split j, and w are its weights; without one
+both are empty. Where `learns_bias_scale`, the standard deviation of the biases is scales times lambda, and
+lambda ~ half-Cauchy(1) is learned.
 
 Rows are sequences. The likelihood is the same for c z, e / c and c^2 Q as for z, e and Q, so that scale
 mixes slowly by itself. Each sweep starts with a draw of it (parameter expansion; Liu and Sabatti 2000).
@@ -47,16 +51,21 @@ from polystick.models.dynamics_state import (
 )
 from polystick.models.dynamics_steps import (
     active_psi,
+    draw_half_cauchy,
+    less_offsets,
     named_columns,
     packed_products,
-    path,
+    paths,
     pull_back,
     raise_unless_finite,
 )
+from polystick.models.memory import Memory, recall_sums
 
 FIRST_DYNAMICS = 0.9  # on the diagonal, about
 START_SPREAD = 0.7  # of the logarithm of step sizes and of rates, with which chains start
 FIRST_EMISSION = 0.1  # of its standard deviation a priori
+FIRST_BIAS_SCALE = 0.1
+OF_TOKENS = ("bias_scale", "memory_weights")  # the same, where they are learned
 OF_NOISE = ("dynamics_cov", "initial_mean", "initial_cov")  # recorded as they are
 
 
@@ -72,6 +81,8 @@ class MultinomialDynamics:
     has_bias: bool = True  # psi has a bias, the first of v
     has_drift: bool = False  # states have one, the first of p
     inputs: tuple[str, ...] = ()  # what they go to: "states", "emissions"
+    memory: Memory | None = None
+    learns_bias_scale: bool = False
 
     parameter_type: ClassVar[Any] = Parameters
     dims: ClassVar = {
@@ -83,6 +94,8 @@ class MultinomialDynamics:
         "initial_cov": ("dim", "dim_too"),
         "emission": ("stick", "dim"),
         "emission_bias": ("stick",),
+        "bias_scale": (),
+        "memory_weights": ("memory",),
         "emission_input": ("stick", "input"),
         "states": ("step", "dim"),
     }
@@ -106,7 +119,9 @@ class MultinomialDynamics:
         inputs : (T, m) of each sequence
         """
         size = sequence_splits.sequence_blocks.STEPS_PER_BLOCK if size is None else size
-        return sequence_splits.cut(sequences, self.decomposition, inputs, self.known, size)
+        return sequence_splits.cut(
+            sequences, self.decomposition, inputs, self.known, size, self.memory
+        )
 
     def known(self, inputs):
         """Return v (S, e) and p (S, q) of steps with these inputs (S, m)."""
@@ -128,24 +143,24 @@ class MultinomialDynamics:
     def _draw_from_prior(self, rng):
         coefficients, dynamics_cov = self.dynamics_prior.draw(rng)
         mean, cov, _ = self.initial_prior.draw(rng)
-        emission = self._centre + self.scales * rng.standard_normal(self._centre.shape)
-        return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+        bias_scale = abs(rng.standard_cauchy()) if self.learns_bias_scale else 1.0
+        emission = self._centre + self._scales(bias_scale) * rng.standard_normal(self._centre.shape)
+        weights = np.zeros(0) if self.memory is None else self.memory.draw_from_prior(rng)
+        found = self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+        return found._replace(bias_scale=np.asarray(bias_scale), memory_weights=weights)
+
+    def _scales(self, bias_scale):
+        """Return the standard deviations of a row of the emission, (E,)."""
+        scales = self.scales.copy()
+        scales[self.n_dims : self.n_dims + self.has_bias] *= bias_scale
+        return scales
 
     def simulate_probabilities(self, lengths, rng, inputs=None):
         """Draw the probabilities (S, K) of the steps of sequences of these lengths, from the joint law."""
         parameters, d = self._draw_from_prior(rng), self.n_dims
         known, pushes = self._ends(lengths, inputs)
         dynamics, push = np.split(parameters.coefficients, [d], axis=1)
-        first_root, root = map(
-            np.linalg.cholesky, (parameters.initial_cov, parameters.dynamics_cov)
-        )
-        states, stop = [], 0
-        for length in lengths:
-            start, stop = stop, stop + length
-            noise = rng.standard_normal((length, d))
-            first = parameters.initial_mean + first_root @ noise[0]
-            shocks = noise[1:] @ root.T + pushes[start + 1 : stop] @ push.T
-            states.append(path(first, dynamics, shocks))
+        states = paths(parameters, dynamics, pushes @ push.T, lengths, rng)
         u = np.column_stack([np.concatenate(states), known])
         return self.decomposition.probabilities(u @ parameters.emission.T)
 
@@ -164,7 +179,10 @@ class MultinomialDynamics:
         """Draw rows of counts (T, K) for each sequence, given the states."""
         lengths = [len(total) for total in totals]
         u = np.column_stack([rows.states, self._ends(lengths, inputs)[0]])
-        pi = self.decomposition.probabilities(u @ parameters.emission.T)
+        psi = u @ parameters.emission.T
+        if self.memory is not None:
+            return self.memory.simulate(psi, totals, parameters.memory_weights, rng)
+        pi = self.decomposition.probabilities(psi)
         counts = rng.multinomial(np.concatenate(totals), pi)
         return np.split(counts, np.cumsum(lengths)[:-1])
 
@@ -199,8 +217,10 @@ class MultinomialDynamics:
         emission = self._centre + FIRST_EMISSION * self.scales * noise
         initial = self.initial_prior
         initial_cov = initial.scale / max(1.0, initial.degrees - d - 1.0)
-        start = coefficients, cov, initial.mean, initial_cov, emission, np.float64(1.0)
-        return Parameters(*map(np.asarray, start))
+        bias_scale = np.asarray(FIRST_BIAS_SCALE if self.learns_bias_scale else 1.0)
+        weights = np.zeros(0) if self.memory is None else self.memory.first_weights
+        one, mean = np.asarray(1.0), initial.mean
+        return Parameters(coefficients, cov, mean, initial_cov, emission, one, bias_scale, weights)
 
     def prepare(self, parameters):
         """Stretch the states, and what depends on their scale; then whiten."""
@@ -211,7 +231,8 @@ class MultinomialDynamics:
         white = np.ascontiguousarray(
             np.column_stack([emission[:, :d] @ chain.root, emission[:, d:]])
         )
-        return Prior(chain, push, emission, white, packed_products(white), c)
+        weights = parameters.memory_weights
+        return Prior(chain, push, emission, white, packed_products(white), c, weights)
 
     def stretched(self, parameters, c):
         """Return the parameters of c times the states; the emission is left as it is."""
@@ -231,9 +252,10 @@ class MultinomialDynamics:
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then the states | omega, x."""
         u = np.column_stack([prior.stretch * rows.states, shard.known])
-        psi = active_psi(shard, prior.emission, u)
+        offsets = shard.recalled @ prior.memory_weights
+        psi = active_psi(shard, prior.emission, u) + offsets
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
-        states = self.draw_states(prior, shard, potential, key)
+        states = self.draw_states(prior, shard, less_offsets(potential, offsets), key)
         return Rows(states), self._sum(prior, shard, states, potential)
 
     def draw_states(self, prior, shard, potential, key):
@@ -248,12 +270,20 @@ class MultinomialDynamics:
 
     def _sum(self, prior, shard, states, potential):
         splits = shard.splits
-        psi = active_psi(shard, prior.emission, np.column_stack([states, shard.known]))
+        offsets = shard.recalled @ prior.memory_weights
+        u = np.column_stack([states, shard.known])
+        psi = active_psi(shard, prior.emission, u) + offsets
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
         pairs = pair_sums(shard.starts, states, shard.pushes)
         first = first_sums(shard.starts, states)
-        linear, precision = self.emission_sums(prior, shard, states, potential)
-        return Statistics(pairs, first, linear, precision, value + shard.log_coefficient)
+        given = less_offsets(potential, offsets)
+        linear, precision = self.emission_sums(prior, shard, states, given)
+        recall = self.recall_sums(shard, u, potential)
+        return Statistics(pairs, first, linear, precision, value + shard.log_coefficient, recall)
+
+    def recall_sums(self, shard, u, potential):
+        """Return the sums of the memory's regression."""
+        return recall_sums(shard, u, potential, self.n_sticks)
 
     def emission_sums(self, prior, shard, states, potential):
         """Return the sums of each stick's regression on the states."""
@@ -263,25 +293,42 @@ class MultinomialDynamics:
         return linear, precision
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """A, B, Q | states; mean, cov | first states; the emission | states, omega; the stretch."""
+        """A, B, Q | states; mean, cov | first states; the emission | states, omega; the rest | it."""
         rng = key.generator("dynamics")
         coefficients, dynamics_cov = self.draw_dynamics(statistics.pairs, rng)
         mean, cov, _ = self.initial_prior.posterior(*statistics.first).draw(rng)
-        emission = self.draw_emission(statistics, key)
-        return self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+        emission = self.draw_emission(statistics, key, parameters.bias_scale)
+        found = self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
+        return found._replace(
+            bias_scale=np.asarray(self.draw_bias_scale(emission, parameters.bias_scale, rng)),
+            memory_weights=self.draw_weights(statistics.recall, emission, rng),
+        )
+
+    def draw_bias_scale(self, emission, bias_scale, rng):
+        """The biases' lambda | them."""
+        if not self.learns_bias_scale:
+            return 1.0
+        far = (emission - self._centre)[:, self.n_dims] / self.scales[self.n_dims]
+        return draw_half_cauchy(far, float(bias_scale), rng)
+
+    def draw_weights(self, sums, emission, rng):
+        """The weights of memory | states, omega, the emission."""
+        if self.memory is None:
+            return np.zeros(0)
+        return self.memory.draw_weights(sums.given(emission), sums.precision, rng)
 
     def draw_dynamics(self, pairs, rng):
         """A, B, Q | states."""
         return self.dynamics_prior.posterior(*pairs).draw(rng)
 
-    def draw_emission(self, statistics, key):
+    def draw_emission(self, statistics, key, bias_scale):
         """The row of each stick | states, omega."""
         ids = np.arange(self.n_sticks, dtype=np.uint64)
         noise = key.normals("emission", ids, len(self.scales))
-        precision = np.diag(self.scales**-2.0)
+        weights = self._scales(bias_scale) ** -2.0
         emission = np.empty_like(noise)
         emissions.draw_rows(
-            precision, self._centre * self.scales**-2.0, statistics.linear, statistics.precision,
+            np.diag(weights), self._centre * weights, statistics.linear, statistics.precision,
             noise, emission,
         )  # fmt: skip
         return emission
@@ -291,20 +338,8 @@ class MultinomialDynamics:
         return parameters._replace(stretch=np.asarray(self.draw_stretch(parameters, rng)))
 
     def draw_stretch(self, parameters, rng):
-        """The stretch c | all but the scale of the states: c^-2 has a gamma law.
-
-        Of the priors' exponents it multiplies those of e, Q, A given Q and cov; the determinants, and
-        the Jacobian of the move, add up to the shape. Means other than 0 would not stretch along.
-        """
-        if not gauge.stretches(self):
-            return 1.0
-        d, prior, initial = self.n_dims, self.dynamics_prior, self.initial_prior
-        precision = np.linalg.inv(parameters.dynamics_cov)
-        gap = parameters.coefficients[:, :d] - prior.mean[:, :d]
-        rate = ((parameters.emission[:, :d] / self.scales[:d]) ** 2).sum()
-        rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
-        rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
-        return np.sqrt(0.5 * rate / rng.standard_gamma(gauge.stretch_shape(self)))
+        """The stretch c | all but the scale of the states."""
+        return gauge.draw_stretch(self, parameters, rng)
 
     def log_likelihood(self, statistics):
         """Return log p(x | states, parameters)."""
@@ -365,13 +400,7 @@ class MultinomialDynamics:
         return moments, constant.sum() + rest
 
     def _add_excess_in_place(self, prior, shard, linear, precision):
-        """Add -x' excess x / 2 of each step that follows another to the one before; return the rest."""
-        d, excess = self.n_dims, prior.excess
-        after = factors.followers(shard.starts)
-        p = shard.pushes[after]
-        precision[after - 1] += excess[:d, :d]
-        linear[after - 1] -= p @ excess[d:, :d]
-        return -0.5 * np.einsum("ti,ij,tj->", p, excess[d:, d:], p)
+        return factors.add_excess_in_place(prior, shard, linear, precision)
 
     def update_rows(self, prior, shard, rows, key):
         """q(states), then q(omega)."""
@@ -395,21 +424,7 @@ class MultinomialDynamics:
     def update_factor(self, factor, statistics):
         """The laws of the parameters, then the scale of the states."""
         factor = self.laws_given(statistics, statistics.moves)
-        return factor.rescaled(self.best_scale(factor))
-
-    def best_scale(self, factor):
-        """Return the c that makes c times the states best; 1 where the priors do not stretch along."""
-        if not gauge.stretches(self):
-            return 1.0
-        d, prior, first = self.n_dims, self.dynamics_prior, self.initial_prior
-        dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
-        squares = emission.mean**2 + emission.variance
-        K0, gap = prior.strength[:d, :d], dynamics.mean[:, :d] - prior.mean[:, :d]
-        rate = np.sum(squares[:, :d] / self.scales[:d] ** 2)
-        rate += np.vdot(dynamics.expected_precision, prior.scale + gap @ K0 @ gap.T)
-        rate += np.vdot(dynamics.expected_excess[:d, :d], K0)
-        rate += np.vdot(initial.expected_precision, first.scale)
-        return np.sqrt(0.5 * rate / gauge.stretch_shape(self))
+        return factor.rescaled(gauge.best_scale(self, factor))
 
     def elbo(self, factor, statistics):
         dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
@@ -424,12 +439,7 @@ class MultinomialDynamics:
         """Say so if the states have collapsed."""
         if not self.collapsed(factor):
             return None
-        return (
-            "mean field makes no use of the states: over the steps they move the log odds of no "
-            f"stick by more than {factor.largest_move:.1g} (standard deviation); there may be no "
-            "dynamics in the data, or too little of it for mean field; compare with Gibbs, or try "
-            "a balanced tree or fewer states"
-        )
+        return factors.COLLAPSED.format(factor.largest_move)
 
     # what to record
 
@@ -457,7 +467,8 @@ class MultinomialDynamics:
         said |= named_columns(
             parameters.emission[:, d:], self.has_bias, "emission_bias", "emission_input"
         )
-        return said
+        learned = (self.learns_bias_scale, self.memory is not None)
+        return said | {n: getattr(parameters, n) for n, is_so in zip(OF_TOKENS, learned) if is_so}
 
     def recall(self, described):
         """Undo `describe_parameters`."""
@@ -468,7 +479,9 @@ class MultinomialDynamics:
             for names in parts
         )
         noise = {name: described[name] for name in OF_NOISE}
-        return Parameters(coefficients, **noise, emission=emission, stretch=np.asarray(1.0))
+        rest = {name: described[name] for name in OF_TOKENS if name in described}
+        one = np.asarray(1.0)
+        return Parameters(coefficients, **noise, emission=emission, stretch=one, **rest)
 
     def describe_rows(self, shard, rows):
         return {"states": rows.states}
@@ -485,8 +498,11 @@ class MultinomialDynamics:
         def take(shard, rows, picked):
             return {"states": rows.states.take(picked(shard.steps), axis=0)}
 
+        recalled = None if self.memory is None else self.memory.at_steps(shards, steps)
+
         def psi(parameters, taken):
-            return self.watched_psi(parameters, taken["states"], known)
+            found = self.watched_psi(parameters, taken["states"], known)
+            return found if recalled is None else found + recalled @ parameters.memory_weights
 
         return watched.LatentWatch(cells, self.decomposition, "step", take, psi)
 

@@ -24,6 +24,12 @@ from polystick.models.dynamics_state import ExpectedPrior
 from polystick.models.dynamics_steps import active_psi
 
 LOCAL_STEPS = 10  # of q(states) and q(omega) before the first sweep
+COLLAPSED = (
+    "mean field makes no use of the states: over the steps they move the log odds of no "
+    "stick by more than {:.1g} (standard deviation); there may be no "
+    "dynamics in the data, or too little of it for mean field; compare with Gibbs, or try "
+    "a balanced tree or fewer states"
+)
 LEAST_MOVE = 0.02  # of log odds; measured: above 0.9 with dynamics; without, 1e-4 but once 0.26
 
 
@@ -59,6 +65,16 @@ def followers(starts):
     follows = np.ones(starts[-1], dtype=bool)
     follows[heads_of(starts)] = False
     return np.flatnonzero(follows)
+
+
+def add_excess_in_place(prior, shard, linear, precision):
+    """Add -x' excess x / 2 of each step that follows another to the one before; return the rest."""
+    d, excess = linear.shape[1], prior.excess
+    after = followers(shard.starts)
+    p = shard.pushes[after]
+    precision[after - 1] += excess[:d, :d]
+    linear[after - 1] -= p @ excess[d:, :d]
+    return -0.5 * np.einsum("ti,ij,tj->", p, excess[d:, d:], p)
 
 
 def step_products(shard, moments):

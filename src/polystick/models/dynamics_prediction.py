@@ -13,11 +13,12 @@ SHOWN = 64  # particles whose probabilities are averaged
 
 
 class After(NamedTuple):
-    """The last step of each sequence."""
+    """The last step of each sequence, and its tokens where the model has a memory."""
 
     rows: np.ndarray  # (n,) ids
     particles: np.ndarray  # (n, M, D) of its states
     kept: stick_filter.Kept  # what a filter needs to go on, of no sequence if not asked for
+    histories: tuple  # of tokens (T,) of each; () without a memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +38,15 @@ class Predictor:
         moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
         found = stick_filter.Found(*moments, np.empty((n, d, n_shown)), *clouds)
         stick_filter.filter_sequences(
-            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
+            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard, before),
             self.prior.white, shard.known, n_particles, found, kept,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept)
+        after = After(
+            shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept, histories(shard, before)
+        )
         ahead, current = (
-            self._expected(cloud, shard.known) if name in show else None
+            self._expected(cloud, shard, before) if name in show else None
             for name, cloud in zip(SHOWS, clouds)
         )
         if current is None:
@@ -59,36 +62,51 @@ class Predictor:
         bias = np.ascontiguousarray(bias)
         return stick_filter.Law(white.dynamics, bias, white.start, white.spread)
 
-    def _splits(self, shard):
+    def _splits(self, shard, before):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries)
+        offsets = np.zeros(len(hits))
+        if self.model.memory is not None:
+            recalled = shard.recalled
+            if before is not None:
+                recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
+            offsets = recalled @ self.prior.memory_weights
+        return stick_filter.Splits(splits.starts, splits.nodes, hits, tries, offsets)
 
-    def _expected(self, clouds, known):
+    def _expected(self, clouds, shard, before):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
         d, decomposition = self.model.n_dims, self.model.decomposition
         children, slots = decomposition.children, np.empty(self.model.n_sticks, dtype=np.int64)
         tree_means.assign_slots(children, slots)
         moves, rest = (np.ascontiguousarray(part) for part in np.split(self.prior.white, [d], 1))
-        size = max(1, NUMBERS_AT_ONCE // decomposition.n_categories)
         result = np.empty((len(clouds), decomposition.n_categories))
-        for t in range(0, len(clouds), size):
-            here = slice(t, t + size)
-            offsets = known[here] @ rest.T
+        past = None if before is None else before.histories
+        for here, level in self.levels(shard.tokens, shard.starts, past):
+            offsets = shard.known[here] @ rest.T + level
             tree_means.mean_probabilities(
                 children, slots, moves, offsets, clouds[here], result[here]
             )
         return result
 
-    def _probabilities(self, states, known, rows):
+    def levels(self, tokens, starts, past=None):
+        """Yield (slice, what memory adds to psi (steps, k)) for some steps after others; 0 without one."""
+        if self.model.memory is not None:
+            return self.model.memory.levels(tokens, starts, self.prior.memory_weights, past)
+        size = max(1, NUMBERS_AT_ONCE // self.model.decomposition.n_categories)
+        return ((slice(t, t + size), 0.0) for t in range(0, int(starts[-1]), size))
+
+    def _probabilities(self, states, known, rows, level):
         """Return pi (..., K) of states (..., D), white or not like the rows."""
         d = self.model.n_dims
         psi = states @ rows[:, :d].T + known @ rows[:, d:].T
-        return self.model.decomposition.probabilities(psi)
+        return self.model.decomposition.probabilities(psi + level)
 
-    def probabilities(self, states, known):
-        """Return pi (..., K) of states (..., D) at steps of which this (..., e) is known."""
-        return self._probabilities(states, known, self.prior.emission)
+    def probabilities(self, states, known, level=0.0):
+        """Return pi (..., K) of states (..., D) at steps of which this (..., e) is known.
+
+        level : (..., k) what memory adds to psi
+        """
+        return self._probabilities(states, known, self.prior.emission, level)
 
     def forecast(self, after, n_steps, key, n_paths, inputs=None):
         n, n_shown, d = after.particles.shape
@@ -101,8 +119,22 @@ class Predictor:
             known, pushes = self.model.known(given)
             shifts = pushes @ self.prior.push.T
             states = self.prior.chain.extend(after.particles[i, picked], noise[i], shifts=shifts)
-            result[:, i] = self.probabilities(states, known)
+            if self.model.memory is None:
+                result[:, i] = self.probabilities(states, known)
+            else:
+                rng = key.generator(f"tokens {after.rows[i]}")
+                for path, own in enumerate(states):
+                    result[path, i] = self._go_on(after.histories[i], own, known, rng)
         return result
+
+    def _go_on(self, history, states, known, rng):
+        """Return pi (n_steps, K) along a path, each step's given tokens drawn at the steps before it."""
+        result, K = [], self.model.decomposition.n_categories
+        for state, given in zip(states, known):
+            level = self.model.memory.after(history) @ self.prior.memory_weights
+            result.append(self.probabilities(state, given, level))
+            history = np.append(history, rng.choice(K, p=result[-1]))
+        return np.array(result)
 
     def simulate(self, totals, rng, inputs=None):
         rows = self.model.simulate_rows(self.parameters, totals, rng, inputs)
@@ -110,7 +142,10 @@ class Predictor:
 
     def draw_probabilities(self, shard, key, n_sweeps=30):
         """Draw the probabilities (S, K) of steps given all of their sequences."""
-        return self.probabilities(self.smooth(shard, key, n_sweeps), shard.known)
+        states, result = self.smooth(shard, key, n_sweeps), []
+        for steps, level in self.levels(shard.tokens, shard.starts):
+            result.append(self.probabilities(states[steps], shard.known[steps], level))
+        return np.concatenate(result)
 
     def smooth(self, shard, key, n_sweeps):
         """Return states (S, D) of sequences given all of them: where a chain of their own ends."""
@@ -119,6 +154,15 @@ class Predictor:
             prior = self.model.smoothing_prior(self.prior, sweep, n_sweeps)
             rows, _ = self.model.draw_rows(prior, shard, rows, key.chain(sweep))
         return rows.states
+
+
+def histories(shard, before):
+    """Return the tokens of each sequence, with those of the steps before; none of a model without memory."""
+    if not shard.recalled.shape[1]:
+        return ()
+    found = np.split(shard.tokens, shard.starts[1:-1])
+    past = [found[0][:0]] * len(found) if before is None else before.histories
+    return tuple(map(np.concatenate, zip(past, found)))
 
 
 def _nothing_kept(n, d, n_particles):

@@ -6,6 +6,7 @@ import numpy as np
 
 from polystick.gaussians.dynamics import Chain
 from polystick.models.chain_sums import FirstSums, PairSums
+from polystick.models.memory import RecallSums
 
 
 class Parameters(NamedTuple):
@@ -17,6 +18,8 @@ class Parameters(NamedTuple):
     initial_cov: np.ndarray  # (D, D)
     emission: np.ndarray  # (k, E) rows [e; f]
     stretch: np.ndarray  # () states of the next sweep start as this many times those of the last
+    bias_scale: np.ndarray = np.ones(())  # of the biases' standard deviation, where it is learned
+    memory_weights: np.ndarray = np.zeros(0)  # (P,)
 
 
 class Rows(NamedTuple):
@@ -33,6 +36,7 @@ class Statistics(NamedTuple):
     linear: np.ndarray  # (k, E) kappa u of each stick
     precision: np.ndarray  # (k, P) omega u u' of each stick, packed
     value: float  # log likelihood given the states
+    recall: RecallSums
 
 
 class Prior(NamedTuple):
@@ -44,6 +48,7 @@ class Prior(NamedTuple):
     white: np.ndarray  # (k, E) rows for white states
     products: np.ndarray  # (k, P) of white rows
     stretch: float
+    memory_weights: np.ndarray  # (P,)
 
 
 # mean field

@@ -22,6 +22,21 @@ def active_psi(shard, rows, u):
     return psi
 
 
+def less_offsets(potential, offsets):
+    """Return the potential of psi less what is known of it, as one of the rest."""
+    return potential._replace(kappa=potential.kappa - potential.omega * offsets)
+
+
+def draw_half_cauchy(values, scale, rng):
+    """Draw the scale of values ~ N(0, scale^2) that is half-Cauchy a priori, given them and what it was.
+
+    With a, scale^2 | a ~ InverseGamma(1/2, 1/a) and a ~ InverseGamma(1/2, 1).
+    """
+    inverse = rng.standard_gamma(1.0) / (1.0 + scale**-2.0)  # 1 / a
+    rate, shape = inverse + 0.5 * values @ values, 0.5 * (len(values) + 1)
+    return np.sqrt(rate / rng.standard_gamma(shape))
+
+
 def pull_back(shard, potential, rows, products, n_dims):
     """Return the potential of each step's states: linear, precision and constant."""
     n = shard.n_steps
@@ -41,6 +56,19 @@ def path(first, dynamics, shocks):
         state = dynamics @ states[t] + shock
         size = np.abs(state).max()
         states[t + 1] = state if size < LARGEST_STATE else state * (LARGEST_STATE / size)
+    return states
+
+
+def paths(parameters, dynamics, shifts, lengths, rng):
+    """Draw states (T, D) of sequences of these lengths, one after another in shifts (S, D)."""
+    roots = map(np.linalg.cholesky, (parameters.initial_cov, parameters.dynamics_cov))
+    (first_root, root), states, stop = roots, [], 0
+    for length in lengths:
+        start, stop = stop, stop + length
+        noise = rng.standard_normal((length, len(root)))
+        first = parameters.initial_mean + first_root @ noise[0]
+        shocks = noise[1:] @ root.T + shifts[start + 1 : stop]
+        states.append(path(first, dynamics, shocks))
     return states
 
 

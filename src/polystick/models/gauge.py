@@ -39,3 +39,35 @@ def stretch_shape(model):
     """Return the shape of the law of c^-2: determinants of the priors and the Jacobian of the move."""
     degrees = model.dynamics_prior.degrees + model.initial_prior.degrees
     return 0.5 * model.n_dims * (model.n_sticks + model.n_dims + degrees)
+
+
+def draw_stretch(model, parameters, rng):
+    """Draw the stretch c given all but the scale of the states: c^-2 has a gamma law.
+
+    Of the priors' exponents it multiplies those of e, Q, A given Q and cov; the determinants, and
+    the Jacobian of the move, add up to the shape. Means other than 0 would not stretch along.
+    """
+    if not stretches(model):
+        return 1.0
+    d, prior, initial = model.n_dims, model.dynamics_prior, model.initial_prior
+    precision = np.linalg.inv(parameters.dynamics_cov)
+    gap = parameters.coefficients[:, :d] - prior.mean[:, :d]
+    rate = ((parameters.emission[:, :d] / model.scales[:d]) ** 2).sum()
+    rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
+    rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
+    return np.sqrt(0.5 * rate / rng.standard_gamma(stretch_shape(model)))
+
+
+def best_scale(model, factor):
+    """Return the c that makes c times the states best; 1 where the priors do not stretch along."""
+    if not stretches(model):
+        return 1.0
+    d, prior, first = model.n_dims, model.dynamics_prior, model.initial_prior
+    dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
+    squares = emission.mean**2 + emission.variance
+    K0, gap = prior.strength[:d, :d], dynamics.mean[:, :d] - prior.mean[:, :d]
+    rate = np.sum(squares[:, :d] / model.scales[:d] ** 2)
+    rate += np.vdot(dynamics.expected_precision, prior.scale + gap @ K0 @ gap.T)
+    rate += np.vdot(dynamics.expected_excess[:d, :d], K0)
+    rate += np.vdot(initial.expected_precision, first.scale)
+    return np.sqrt(0.5 * rate / stretch_shape(model))

@@ -21,6 +21,12 @@ class Steps:
     known: np.ndarray  # (S, e) what psi depends on besides the states: 1 for a bias, inputs
     pushes: np.ndarray  # (S, q) what states depend on besides those before: 1 for a drift, inputs
     log_coefficient: float
+    recalled: (
+        np.ndarray
+    )  # (active splits of all steps, P) what memory says of each; P is 0 without one
+    tokens: (
+        np.ndarray
+    )  # (S,) int64, -1 where nothing was seen; (0,) where steps show more than a token
 
     @property
     def n_steps(self):
@@ -32,22 +38,32 @@ class Steps:
         return self.splits.starts, self.splits.nodes
 
 
-def cut(sequences, decomposition, inputs, describe, size=sequence_blocks.STEPS_PER_BLOCK):
+def cut(
+    sequences, decomposition, inputs, describe, size=sequence_blocks.STEPS_PER_BLOCK, memory=None
+):
     """Cut sequences into blocks.
 
     inputs   : (T, m) of each sequence, or None
     describe : function of inputs (S, m) that returns known and pushes
+    memory   : of a `Memory`, or None
     """
     inputs = [None] * len(sequences) if inputs is None else inputs
     blocks = sequence_blocks.cut(sequences, size)
     firsts = itertools.accumulate((block.n_steps for block in blocks), initial=0)
     return [
-        _steps(block, first, inputs[block.rows[0] : block.rows[-1] + 1], decomposition, describe)
+        _steps(
+            block,
+            first,
+            inputs[block.rows[0] : block.rows[-1] + 1],
+            decomposition,
+            describe,
+            memory,
+        )
         for block, first in zip(blocks, firsts)
     ]
 
 
-def _steps(block, first, inputs, decomposition, describe):
+def _steps(block, first, inputs, decomposition, describe, memory):
     n_steps = block.n_steps
     cells = (block.counts, block.categories, block.offsets)
     shape = (n_steps, decomposition.n_categories)
@@ -55,4 +71,18 @@ def _steps(block, first, inputs, decomposition, describe):
     given = np.zeros((n_steps, 0)) if inputs[0] is None else np.concatenate(inputs)
     known, pushes = (np.ascontiguousarray(part, np.float64) for part in describe(given))
     ids = np.arange(first, first + n_steps, dtype=np.uint64)
-    return Steps(block.rows, ids, block.starts, splits, known, pushes, block.log_coefficient)
+    tokens = block.lookups if block.is_single else np.zeros(0, dtype=np.int64)
+    recalled = np.zeros((len(splits.nodes), 0))
+    if memory is not None:
+        recalled = memory.features(tokens, block.starts)
+    return Steps(
+        block.rows,
+        ids,
+        block.starts,
+        splits,
+        known,
+        pushes,
+        block.log_coefficient,
+        recalled,
+        tokens,
+    )

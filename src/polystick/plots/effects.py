@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from polystick.plots import paths
-from polystick.plots.style import COLOURS, fit_labels, line_style, size_in_points
+from polystick.plots.style import COLOURS, as_text, fit_labels, line_style, size_in_points
 
 __all__ = ["effect_curves", "effects"]
 
@@ -47,14 +47,16 @@ def effects(table, ax=None, sort=True):
         sides = 100 * np.stack([part["estimate"] - part["lower"], part["upper"] - part["estimate"]])
         ax.errorbar(middle, np.arange(len(names)) + shift, xerr=np.maximum(sides, 0.0),
                     fmt=MARKERS[place % len(MARKERS)], markersize=4, elinewidth=1.4,
-                    color=COLOURS[place % len(COLOURS)], label=str(what))  # fmt: skip
+                    color=COLOURS[place % len(COLOURS)], label=as_text(what))  # fmt: skip
     ax.set_ylim(len(names) - 0.5, -0.5)
     size, every = fit_labels(size_in_points(ax)[1] / len(names))
-    ax.set_yticks(range(0, len(names), every), names[::every], fontsize=size)
+    ax.set_yticks(
+        range(0, len(names), every), [as_text(name) for name in names[::every]], fontsize=size
+    )
     ax.set_xlabel("change of probability (percentage points)")
     ax.grid(axis="x", alpha=0.3)
     if len(tables) > 1:
-        title = str(table.index.names[0] or "")
+        title = as_text(table.index.names[0] or "")
         ax.legend(title=title, frameon=False, loc="best")
     return ax
 
@@ -94,17 +96,17 @@ def effect_curves(table, categories=None, ax=None):
         middle, low, high = (100 * part[:, j] for part in (values, lower, upper))
         style = line_style(place)
         if is_number and len(shown) > 2:
-            paths.draw_path(ax, at, middle, low, high, lw=1.8, label=labels[j], **style)
+            paths.draw_path(ax, at, middle, low, high, lw=1.8, label=as_text(labels[j]), **style)
             continue
         shift = (
             APART * ((place + 0.5) / len(chosen) - 0.5) * (np.ptp(at) / len(at) if is_number else 1)
         )
         sides = np.maximum([middle - low, high - middle], 0.0)
         ax.errorbar(at + shift, middle, yerr=sides, fmt=MARKERS[place % len(MARKERS)], capsize=2,
-                    color=style["color"], label=labels[j])  # fmt: skip
-    paths.finish_probabilities(ax, str(table.index.names[0] or ""), where)
+                    color=style["color"], label=as_text(labels[j]))  # fmt: skip
+    paths.finish_probabilities(ax, as_text(table.index.names[0] or ""), where)
     if not is_number or len(shown) <= 2:
-        ax.set_xticks(at, [str(v) for v in shown])
+        ax.set_xticks(at, [as_text(v) for v in shown])
     return ax
 
 

@@ -7,7 +7,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 from scipy.spatial.distance import squareform
 
 from polystick import layout
-from polystick.plots.style import NEGATIVE, POSITIVE, fit_labels, size_in_points
+from polystick.plots.style import NEGATIVE, POSITIVE, as_text, fit_labels, size_in_points
 
 
 class Words(NamedTuple):
@@ -30,8 +30,10 @@ def heat_map(frame, label, ax):
     # labels beside the picture take up to a third of it
     size, step = fit_labels(0.7 * min(size_in_points(ax)) / len(frame))
     ticks = range(0, len(frame), step)
-    ax.set_xticks(ticks, frame.columns[::step], rotation=90, fontsize=size)
-    ax.set_yticks(ticks, frame.index[::step], fontsize=size)
+    ax.set_xticks(
+        ticks, [as_text(name) for name in frame.columns[::step]], rotation=90, fontsize=size
+    )
+    ax.set_yticks(ticks, [as_text(name) for name in frame.index[::step]], fontsize=size)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
     return ax
 
@@ -45,7 +47,7 @@ def graph(values, strong, labels, sizes, words, threshold, ax):
     if ax is None:
         figure, ax = plt.subplots(figsize=(8, 8) if len(values) > 12 else (6, 6))
         figure.subplots_adjust(left=0.02, right=0.98, bottom=0.02, top=0.98)
-    texts = ["\n".join(part.strip() for part in label.split(",")) for label in labels]
+    texts = ["\n".join(part.strip() for part in as_text(label).split(",")) for label in labels]
     font = float(np.clip(11 - len(values) / 12, 6, 10))
     room = size_in_points(ax) - [0, 30]  # the legend is below
     diameters = np.sqrt(sizes / sizes.max()) * 0.5 * np.sqrt(room.prod() / len(values))

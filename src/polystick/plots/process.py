@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from polystick.plots import paths
-from polystick.plots.style import line_style, plain_times
+from polystick.plots.style import as_text, line_style, plain_times
 
 __all__ = ["category_map", "category_paths"]
 
@@ -44,7 +44,9 @@ def category_paths(times, probabilities, lower=None, upper=None, *, counts=None,
     ax, where = paths.own_axes(ax)
     for place, j in enumerate(paths.chosen(categories, labels, values)):
         style, band = line_style(place), (paths.percent(side, j) for side in (lower, upper))
-        paths.draw_path(ax, times, 100 * values[:, j], *band, lw=1.8, label=labels[j], **style)
+        paths.draw_path(
+            ax, times, 100 * values[:, j], *band, lw=1.8, label=as_text(labels[j]), **style
+        )
         if shares is not None:
             paths.draw_shares(ax, dots_at, 100 * shares[:, j], style["color"])
     paths.finish_probabilities(ax, name, where)
@@ -96,7 +98,7 @@ def category_map(places, probability, sizes=None, *, names=None, label="probabil
         looks = {"fontsize": 6.5, "va": "center", "color": "0.25"}
         ax.annotate(text, (x, y), beside, textcoords="offset points", **looks)
     ax.figure.colorbar(dots, ax=ax, shrink=0.8, label=label)
-    named = [str(name) for name in frame.columns] if hasattr(places, "columns") else None
+    named = [as_text(name) for name in frame.columns] if hasattr(places, "columns") else None
     words = named or (["longitude", "latitude"] if geographic else ["", ""])
     ax.set(xlabel=words[0], ylabel=words[1])
     ax.margins(0.08)
@@ -125,7 +127,7 @@ def _areas(sizes, n_places):
 
 
 def _check_names(names, at):
-    names = [str(name) for name in names]
+    names = [as_text(name) for name in names]
     if len(names) != len(at):
         raise ValueError(f"names must be {len(at)}, one for each place; got {len(names)}")
     return names

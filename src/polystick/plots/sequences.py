@@ -7,7 +7,7 @@ import pandas as pd
 
 from polystick.plots import paths
 from polystick.plots.process import category_paths
-from polystick.plots.style import line_style, plain_times, whole_ticks
+from polystick.plots.style import as_text, line_style, plain_times, whole_ticks
 
 __all__ = ["forecast_fan", "probability_paths", "state_trajectories"]
 
@@ -134,7 +134,7 @@ def forecast_fan(forecast, history=None, *, times=None, counts=None, counted_at=
             labels=labels, ax=ax,
         )  # fmt: skip
     for place, j in enumerate(columns):
-        label = shown[place] if past is None else None
+        label = as_text(shown[place]) if past is None else None
         _draw_fan(ax, plain, past, ahead, j, line_style(place)["color"], label)
     if split:
         ax.axvline(plain[split - 1], color="0.6", lw=1, zorder=1)

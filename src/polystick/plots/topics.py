@@ -7,6 +7,7 @@ from polystick.plots import pairs, paths
 from polystick.plots.style import (
     OTHERS,
     POSITIVE,
+    as_text,
     fit_labels,
     line_style,
     plain_times,
@@ -100,7 +101,7 @@ def topic_sizes(table, ax=None, label="share of tokens (%)"):
     ax.hlines(places, 100 * lower, 100 * upper, color=OTHERS, linewidth=2.5)
     ax.plot(100 * share, places, "o", color=POSITIVE, markersize=4)
     size, step = fit_labels(0.9 * size_in_points(ax)[1] / len(rows))
-    ax.set_yticks(places[::-step], rows.index[::-step].astype(str), fontsize=size)
+    ax.set_yticks(places[::-step], [as_text(name) for name in rows.index[::-step]], fontsize=size)
     ax.set(xlabel=label, xlim=(0, None), ylim=(-0.7, len(rows) - 0.3))
     ax.grid(axis="x", alpha=0.3)
     return ax
@@ -196,11 +197,13 @@ def _draw_lines(ax, times, shares, lower, upper, labels, shown):
     for place, j in enumerate(shown):
         style = line_style(place) | ({"marker": "."} if len(times) <= 40 else {})
         band = (paths.percent(side, j) for side in (lower, upper))
-        paths.draw_path(ax, times, 100 * shares[:, j], *band, lw=1.6, label=labels[j], **style)
+        paths.draw_path(
+            ax, times, 100 * shares[:, j], *band, lw=1.6, label=as_text(labels[j]), **style
+        )
 
 
 def _draw_areas(ax, times, shares, labels, shown, others):
-    areas, names = [shares[:, j] for j in shown[::-1]], [labels[j] for j in shown[::-1]]
+    areas, names = [shares[:, j] for j in shown[::-1]], [as_text(labels[j]) for j in shown[::-1]]
     colours = [line_style(place)["color"] for place in range(len(shown))][::-1]
     if len(others):
         areas, names = [shares[:, others].sum(axis=1), *areas], [f"{len(others)} others", *names]

@@ -1,0 +1,163 @@
+"""Memory of tokens, and biases whose scale is learned: features, the law, sweeps, and wrong ones."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import pytest
+
+from dynamics_tools import make_model, resample
+from joint import Law, first_and_second
+from polystick.decomposition import Decomposition
+from polystick.models.dynamics import MultinomialDynamics
+from polystick.models.frequencies import smoothed
+from polystick.models.memory import Memory
+from statistics_tools import MAX_Z
+
+PLAIN = bool(numba.config.DISABLE_JIT)
+needs_jit = pytest.mark.skipif(PLAIN, reason="thousands of sweeps need the compiler")
+TREE = Decomposition.sticks(range(3))
+LENGTHS = [np.array([1, 1, 0, 1, 1, 1]), np.ones(9, np.int64)]
+MORE = {
+    "memory": Memory(TREE, np.array([3.0, 2.0, 1.0]), (1.0, 5.0), 2),
+    "learns_bias_scale": True,
+}
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1951)
+
+
+# features
+
+
+@pytest.mark.parametrize("tree", [Decomposition.balanced(7), Decomposition.sticks(range(7))])
+@pytest.mark.parametrize(("half_lives", "order"), [((3.0, 20.0), 2), ((), 1), ((4.0,), 0)])
+def test_kernel_and_history_agree(tree, half_lives, order, rng):
+    memory = Memory(tree, rng.random(7) + 0.1, half_lives, order)
+    tokens = rng.integers(0, 3, 70) + 2 * rng.integers(0, 3, 70)
+    tokens[[10, 40, 41]] = -1
+    starts, weights = np.array([0, 25, 25, 70]), rng.standard_normal(memory.size)
+    features, paths, at = memory.features(tokens, starts), tree.paths(), 0
+    levels = np.concatenate([found for _, found in memory.levels(tokens, starts, weights)])
+    for a, b in ((0, 25), (25, 70)):
+        for t in range(a, b):
+            wanted = memory.after(tokens[a:t])
+            np.testing.assert_allclose(levels[t], wanted @ weights, atol=1e-12)
+            if tokens[t] >= 0:
+                nodes = paths.nodes[paths.starts[tokens[t]] : paths.starts[tokens[t] + 1]]
+                here = features[at : at + len(nodes)]
+                np.testing.assert_allclose(here, wanted[nodes], atol=1e-12)
+                at += len(nodes)
+    assert at == len(features)
+
+
+def test_long_caches_do_not_overflow(rng):
+    memory = Memory(Decomposition.balanced(3), np.ones(3), (0.5,), 0)
+    tokens = rng.integers(0, 3, 400)  # 2^800 without a new scale
+    (found,) = memory.levels(tokens, np.array([0, 400]), np.ones(1))
+    np.testing.assert_allclose(found[1][-1], memory.after(tokens[:-1])[:, 0])
+
+
+def test_one_weight_alone_is_a_mixture_with_the_unigram(rng):
+    tree, u = Decomposition.balanced(6), rng.dirichlet(np.ones(6))
+    tokens = rng.integers(0, 6, 200)
+    memory = Memory(tree, u, (30.0,), 1)
+    found = memory.after(tokens)
+    cached, bigram = (tree.probabilities(tree.psi(u) + f) for f in found.T)
+    ages = np.arange(len(tokens), 0, -1)
+    counts = np.bincount(tokens, 0.5 ** (ages / 30.0), minlength=6)
+    np.testing.assert_allclose(cached, (counts + 90.0 * u) / (counts.sum() + 90.0))
+    followers = np.bincount(tokens[1:][tokens[:-1] == tokens[-1]], minlength=6)
+    kept = np.maximum(followers - 0.75, 0.0)
+    rest = 0.75 * (followers > 0).sum()
+    np.testing.assert_allclose(bigram, (kept + rest * u) / followers.sum())
+
+
+# the sweep
+
+
+def make(kind=MultinomialDynamics, tree=TREE):
+    return make_model(1, 2, kind, tree=tree, **MORE)
+
+
+def summarise(everything):
+    parameters, rows, counts = everything
+    table = np.concatenate(counts)
+    weights, z = parameters.memory_weights, rows.states
+    scale = np.log(parameters.bias_scale)
+    biases = np.tanh(parameters.emission[:, 1])  # bounded: their tails are Cauchy
+    moves = parameters.emission[:, 0] * z[3, 0]
+    return first_and_second(
+        [weights, weights[:2] != 0, scale, biases, moves, table[[1, 5, 9, -1], 0]]
+    )
+
+
+LAW = Law(lambda rng: make().simulate(LENGTHS, rng), summarise)
+
+
+@needs_jit
+@pytest.mark.parametrize("n_iter", [1200, pytest.param(30_000, marks=pytest.mark.slow)])
+def test_geweke(n_iter, rng):
+    z = LAW.z(resample(make(), LENGTHS), n_iter, rng)
+    assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
+
+
+@dataclass(frozen=True)
+class MemoryAlone(MultinomialDynamics):
+    """The weights are drawn as if psi were memory's alone."""
+
+    def draw_weights(self, sums, emission, rng):
+        return super().draw_weights(sums, 0.0 * emission, rng)
+
+
+@dataclass(frozen=True)
+class Forgotten(MultinomialDynamics):
+    """The emission is drawn as if there were no memory."""
+
+    def emission_sums(self, prior, shard, states, potential):
+        offsets = shard.recalled @ prior.memory_weights
+        whole = potential._replace(kappa=potential.kappa + potential.omega * offsets)
+        return super().emission_sums(prior, shard, states, whole)
+
+
+@dataclass(frozen=True)
+class StuckCache(MultinomialDynamics):
+    """The first cache is always the one."""
+
+    def draw_weights(self, sums, emission, rng):
+        narrow = Memory(TREE, self.memory.frequencies, self.memory.half_lives[:1], 2)
+        at = np.array([0, 2, 3])
+        found = narrow.draw_weights(sums.given(emission)[at], sums.precision[np.ix_(at, at)], rng)
+        return np.insert(found, 1, 0.0)
+
+
+@dataclass(frozen=True)
+class BoldBiases(MultinomialDynamics):
+    """The biases' scale is drawn from twice their distance."""
+
+    def draw_bias_scale(self, emission, bias_scale, rng):
+        away = self._centre + 2.0 * (emission - self._centre)
+        return super().draw_bias_scale(away, bias_scale, rng)
+
+
+@needs_jit
+@pytest.mark.parametrize(
+    "wrong", [pytest.param(MemoryAlone, marks=pytest.mark.slow), Forgotten, StuckCache, BoldBiases]
+)
+def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
+    assert LAW.worst_z(resample(make(wrong), LENGTHS), 4000, rng) > MAX_Z
+
+
+# frequencies
+
+
+def test_frequencies_foretell_each_token_by_the_others(rng):
+    pi = rng.dirichlet(np.full(300, 0.3))
+    counts = rng.multinomial(2000, pi)
+    later = rng.multinomial(200_000, pi) / 200_000
+    found = later @ np.log(smoothed(counts))
+    added = np.geomspace(1e-3, 10, 60)
+    best = max(later @ np.log((counts + a) / (2000 + 300 * a)) for a in added)
+    assert best - 0.005 < found <= best + 1e-6
