@@ -1,5 +1,7 @@
 """States whose dynamics switch: as the dense joint Gaussian, and as a chain where there is one regime."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -61,7 +63,7 @@ def test_draws_have_the_law_of_the_joint(d, n_regimes):
     given = make(d, n_regimes, rng)
     mean, root = draws(*given)
     cov, wrong = root @ root.T, 0.0
-    for a, b in zip(STARTS, STARTS[1:]):
+    for a, b in itertools.pairwise(STARTS):
         here = slice(a * d, b * d)
         truth = dense(*given, a, b)
         np.testing.assert_allclose(mean[here], truth[0], rtol=1e-7, atol=1e-9)
@@ -77,9 +79,7 @@ def test_one_regime_is_a_chain():
     chain, _, shifts, potential = make(3, 1, rng)
     one = Chain(chain.initial_mean, chain.initial_cov, chain.dynamics[0], chain.dynamics_cov[0])
     noise = rng.normal(size=(9, 3))
-    found = chain.draw(
-        *potential, noise, regimes=np.zeros(9), shifts=shifts, starts=STARTS
-    )
+    found = chain.draw(*potential, noise, regimes=np.zeros(9), shifts=shifts, starts=STARTS)
     expected = one.draw(*potential, noise, shifts=shifts, starts=STARTS)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
@@ -115,5 +115,3 @@ def test_densities_are_those_of_the_steps():
 def test_one_signature_per_kernel():
     for kernel in (switching_chain.pass_back_in_place, switching_chain.draw_forward):
         assert len(getattr(kernel, "signatures", [0])) == 1
-
-

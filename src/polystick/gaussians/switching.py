@@ -17,7 +17,7 @@ __all__ = ["SwitchingChain"]
 
 @dataclass(frozen=True, eq=False)
 class SwitchingChain:
-    """States x_1 ~ N(initial_mean, initial_cov), x_s = dynamics[r_s] x_{s-1} + shift_s + N(0, dynamics_cov[r_s])."""
+    """A first state ~ N(initial_mean, initial_cov), and dynamics and their noise for each regime."""
 
     initial_mean: np.ndarray  # (D,)
     initial_cov: np.ndarray  # (D, D)

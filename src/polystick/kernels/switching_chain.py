@@ -1,9 +1,9 @@
-"""The loops of `chain` for dynamics that differ from step to step: one of several, by the regimes of two steps.
+"""The loops of `chain` for dynamics that differ from step to step: one of several, by regimes::
 
-    w_1 = start[r_1] + spread[r_1] u,    w_s = dynamics[r_{s-1}, r_s] w_{s-1} + bias_s + e_s,    u, e_s ~ N(0, I)
+    w_1 = start[r_1] + spread[r_1] u,    w_s = dynamics[r_{s-1}, r_s] w_{s-1} + bias_s + e_s
 
-States are whitened by the noise of their own regime, so the dynamics depend on the regime before it too. Arrays
-are those of `chain` and `sequences`, over the steps of all sequences.
+with standard normal u and e_s. States are whitened by the noise of their own regime, so the dynamics depend
+on the regime before it too. Arrays are those of `chain` and `sequences`, over the steps of all sequences.
 
 regimes       : (S,) int32
 dynamics      : (R, R, D, D) from the first regime to the second

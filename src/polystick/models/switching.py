@@ -6,17 +6,16 @@ r_1 ~ uniform,  r_t ~ Categorical(transition of r_{t-1})
 z_1 ~ N(mean, cov)
 z_t = A_r z_{t-1} + B_r p_t + N(0, Q_r)                       r = r_t, t = 2..T
 
-and all else as in `models.dynamics`: the emission, which regimes share, its bias, inputs and memory (a switching
-linear dynamical system; Fox et al. 2011). A sweep draws the regimes given the states by a hidden Markov model
-of their steps, and the states given the regimes and omega by a chain whose dynamics switch, behind the same
-Potential(kappa, omega).
+and all else as in `models.dynamics`: the emission, which regimes share, its bias, inputs and memory (a
+switching linear dynamical system; Fox et al. 2011). A sweep draws the regimes given the states by a hidden
+Markov model of their steps, and the states given the regimes and omega by a chain whose dynamics switch,
+behind the same Potential(kappa, omega).
 
 Regimes may be renamed without any change of the law. When burn-in ends, those of each chain are named by how
 far psi goes in a step, the calmest first.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from polystick.gaussians.switching import SwitchingChain
 from polystick.kernels import hidden_markov
 from polystick.kernels.splits import log_likelihood
 from polystick.models import dynamics_state, gauge
-from polystick.models.chain_sums import FirstSums, PairSums, added, first_sums, heads_of, pair_sums
+from polystick.models.chain_sums import FirstSums, PairSums, added, first_sums, heads_of
 from polystick.models.dynamics import MultinomialDynamics
 from polystick.models.dynamics_steps import (
     active_psi,
@@ -34,7 +33,8 @@ from polystick.models.dynamics_steps import (
     named_columns,
     packed_products,
     pull_back,
-    raise_unless_finite,
+    spectral_radius,
+    switching_path,
 )
 from polystick.models.memory import RecallSums
 from polystick.models.switching_prediction import SwitchingPredictor
@@ -99,6 +99,14 @@ class Prior(NamedTuple):
         """The probabilities of a first regime."""
         return np.full(self.n_regimes, 1.0 / self.n_regimes)
 
+    @property
+    def shared(self):
+        """What predictions from given states need, which regimes have no part in."""
+        return dynamics_state.Prior(
+            self.chain.chains[0], self.push[0], self.emission, self.emission, self.products,
+            self.stretch, self.memory_weights,
+        )  # fmt: skip
+
     def shifts(self, pushes):
         """Return what is added to the states under each regime, (R, S, D)."""
         return pushes @ np.swapaxes(self.push, 1, 2)
@@ -150,7 +158,7 @@ class SwitchingDynamics:
         """Return v (S, e) and p (S, q) of steps with these inputs (S, m)."""
         return self.base.known(inputs)
 
-    @cached_property
+    @property
     def concentration(self):
         """Of the transitions, (R, R)."""
         return self.switches + self.stays * np.eye(self.n_regimes)
@@ -177,20 +185,37 @@ class SwitchingDynamics:
         lengths = [len(total) for total in totals]
         given = np.zeros((sum(lengths), 0)) if inputs is None else np.concatenate(inputs)
         pushes, n = self.known(given)[1], sum(lengths)
-        regimes = [_simulate_regimes(parameters.transition, length, rng) for length in lengths]
-        regimes = np.concatenate(regimes).astype(np.int32)
+        parts = [_simulate_regimes(parameters.transition, length, rng) for length in lengths]
+        regimes = np.concatenate(parts)
         prior = self.prepare(parameters._replace(stretch=np.asarray(1.0)))
         nothing = np.zeros((n, self.n_dims)), np.zeros((n, self.n_dims, self.n_dims))
         starts = np.concatenate([[0], np.cumsum(lengths)])
         shifts = prior.shifts(pushes)[regimes, np.arange(n)]
         noise = rng.standard_normal((n, self.n_dims))
         return Rows(
-            prior.chain.draw(*nothing, noise, regimes=regimes, shifts=shifts, starts=starts), regimes
+            prior.chain.draw(*nothing, noise, regimes=regimes, shifts=shifts, starts=starts),
+            regimes,
         )
 
     def simulate_counts(self, parameters, rows, totals, rng, inputs=None):
         """Draw rows of counts (T, K) for each sequence, given the states."""
         return self.base.simulate_counts(parameters, rows, totals, rng, inputs)
+
+    def simulate_probabilities(self, lengths, rng, inputs=None):
+        """Draw the probabilities (S, K) of the steps of sequences of these lengths, from the joint law."""
+        parameters, d, states = self.draw_from_prior(rng), self.n_dims, []
+        given = np.zeros((sum(lengths), 0)) if inputs is None else np.concatenate(inputs)
+        (known, pushes), at = self.known(given), 0
+        dynamics, push = np.split(parameters.coefficients, [d], axis=2)
+        first, *roots = map(np.linalg.cholesky, (parameters.initial_cov, *parameters.dynamics_cov))
+        for length in lengths:
+            noise = rng.standard_normal((length, d))
+            regimes = _simulate_regimes(parameters.transition, length, rng)
+            shocks = [roots[r] @ e + push[r] @ p for r, e, p in zip(regimes, noise, pushes[at:])]
+            start, at = parameters.initial_mean + first @ noise[0], at + length
+            states.append(switching_path(start, dynamics[regimes[1:]], shocks[1:]))
+        u = np.column_stack([np.concatenate(states), known])
+        return self.decomposition.probabilities(u @ parameters.emission.T)
 
     # Gibbs
 
@@ -221,7 +246,7 @@ class SwitchingDynamics:
         )
 
     def initial_rows(self, prior, shard, key):
-        """Start with regimes and states from the prior: at states of 0 no regime could be told from another."""
+        """Start with regimes and states from the prior: states of 0 would tell no regimes apart."""
         table, nothing = np.ones((1, prior.n_regimes)), np.full(shard.n_steps, -1)
         regimes = self._draw_chains(prior, shard, nothing, table, key.at("first regimes"))
         shape = (shard.n_steps, self.n_dims)
@@ -260,7 +285,12 @@ class SwitchingDynamics:
         found = pull_back(shard, potential, prior.emission, prior.products, self.n_dims)
         noise = key.normals("states", shard.steps, self.n_dims)
         states = self._draw_chain(prior, shard, regimes, found[:2], noise)
-        raise_unless_finite(states, prior.chain.chains[0], key)
+        if not np.isfinite(states).all():
+            radius = max(map(spectral_radius, prior.chain.dynamics))
+            raise FloatingPointError(
+                f"the states overflow in sweep {key.sweep}: the dynamics have spectral radius up to "
+                f"{radius:.3g}; try fewer states or regimes, or shorter sequences"
+            )
         return states
 
     def _draw_chain(self, prior, shard, regimes, potential, noise):
@@ -280,11 +310,11 @@ class SwitchingDynamics:
             shard.starts, rows.regimes, np.zeros(self.n_regimes, dtype=np.int64), moves
         )
         return Statistics(
-            self._pairs(shard, rows), first_sums(shard.starts, rows.states), linear, precision,
+            self.pairs(shard, rows), first_sums(shard.starts, rows.states), linear, precision,
             value + shard.log_coefficient, self.base.recall_sums(shard, u, potential), moves,
         )  # fmt: skip
 
-    def _pairs(self, shard, rows):
+    def pairs(self, shard, rows):
         """Return the sums over pairs of states of each regime, stacked."""
         follows, found = _follows(shard), []
         before = np.column_stack([np.roll(rows.states, 1, axis=0), shard.pushes])
@@ -292,10 +322,11 @@ class SwitchingDynamics:
             here = follows & (rows.regimes == r)
             x, y = before[here], rows.states[here]
             found.append((len(y), x.T @ x, y.T @ x, y.T @ y))
-        return PairSums(*(np.array(part) for part in zip(*found)))
+        n, xx, yx, yy = (np.array(part) for part in zip(*found))
+        return PairSums(n, xx, yx, yy)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """A, B, Q of each regime | states; mean, cov | first states; the emission | states, omega; the rest."""
+        """A, B, Q of regimes | states; mean, cov | first ones; the emission | states, omega; the rest."""
         base, rng = self.base, key.generator("dynamics")
         laws = [base.draw_dynamics(PairSums(*sums), rng) for sums in zip(*statistics.pairs)]
         coefficients, covs = (np.array(part) for part in zip(*laws))

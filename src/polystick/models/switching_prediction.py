@@ -1,9 +1,10 @@
 """What dynamics that switch predict, given one draw of their parameters: by particles of regimes and states.
 
-A particle goes on with a regime drawn from the transitions. Where a step tells something, its state is drawn
-given what the step says to second order, about where it is likeliest on the whole, or for one in ten from the
-dynamics alone, so that no weight is large by far (a mixture; Hesterberg 1995). Particles are resampled when they
-are worth less than half their number. The values of a sequence are logarithms of estimates without bias.
+A particle goes on with a regime drawn from the transitions. Where a step tells something, its state is
+drawn given what the step says to second order, about where it is likeliest on the whole, or for one in ten
+from the dynamics alone, so that no weight is large by far (a mixture; Hesterberg 1995). Particles are
+resampled when they are worth less than half their number. The values of a sequence are logarithms of
+estimates without bias.
 """
 
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ class SwitchingPredictor:
     @cached_property
     def plain(self):
         """What predicts with given states, which regimes have no part in."""
-        return Predictor(self.model.base, self.parameters, self.prior._asdict_white())
+        return Predictor(self.model.base, self.parameters, self.prior.shared)
 
     @cached_property
     def _roots(self):
@@ -145,15 +146,17 @@ class SwitchingPredictor:
             clouds.append(cloud)
         after = After(shard.rows, tuple(clouds), histories(shard, before))
         pi = {name: self.plain.expected(part, shard, before) for name, part in shown.items()}
-        found = (means, spread) if "current" in show else (None, None)
-        return SequenceFilter(values, pi.get("predicted"), pi.get("current"), *found, after)
+        ahead, current = pi.get("predicted"), pi.get("current")
+        return SequenceFilter(values, ahead, current, means, spread, after)
 
     def _move(self, cloud, shifts, key, row):
         """Return the laws of the next states, with new regimes; shifts (R, D)."""
         chain, rng = self.prior.chain, key.generator(f"regimes {row} {cloud.number}")
         u, n = rng.random(len(cloud.log_weights)), len(cloud.log_weights)
         if not cloud.number:
-            regimes = np.minimum((u * self.prior.n_regimes).astype(np.intp), self.prior.n_regimes - 1)
+            regimes = np.minimum(
+                (u * self.prior.n_regimes).astype(np.intp), self.prior.n_regimes - 1
+            )
             return Move(np.tile(chain.initial_mean, (n, 1)), self._roots[1], regimes)
         regimes = _next(self.prior.transition, cloud.regimes, u)
         means = np.einsum("nij,nj->ni", chain.dynamics[regimes], cloud.states) + shifts[regimes]
@@ -179,9 +182,7 @@ class SwitchingPredictor:
         is_plain = rng.random(len(noise)) < PLAIN
         states = np.where(is_plain[:, None], move.draw(noise), guided.draw(noise))
         law = move.log_density(states)
-        mixed = np.logaddexp(
-            np.log(1.0 - PLAIN) + guided.log_density(states), np.log(PLAIN) + law
-        )
+        mixed = np.logaddexp(np.log(1.0 - PLAIN) + guided.log_density(states), np.log(PLAIN) + law)
         logs = cloud.log_weights + law - mixed + sticks.log_likelihood(states)
         value = float(logsumexp(logs))
         return value, Cloud(number, states, move.regimes, logs - value)
@@ -199,16 +200,24 @@ class SwitchingPredictor:
         posterior = np.linalg.inv(precisions + J)
         pulls = np.einsum("nij,nj->ni", precisions[move.regimes], move.means) + h
         means = np.einsum("nij,nj->ni", posterior[move.regimes], pulls)
-        return Move(means, np.linalg.cholesky(0.5 * (posterior + np.swapaxes(posterior, 1, 2))), move.regimes)
+        return Move(
+            means,
+            np.linalg.cholesky(0.5 * (posterior + np.swapaxes(posterior, 1, 2))),
+            move.regimes,
+        )
 
     # what comes after
 
     def forecast(self, after, n_steps, key, n_paths, inputs=None):
         chain, d = self.prior.chain, self.model.n_dims
-        result = np.empty((n_paths, len(after.rows), n_steps, self.model.decomposition.n_categories))
+        result = np.empty(
+            (n_paths, len(after.rows), n_steps, self.model.decomposition.n_categories)
+        )
         for i, (row, cloud) in enumerate(zip(after.rows.tolist(), after.clouds)):
             rng = key.generator(f"forecast {row}")
-            known, pushes = self.model.known(np.zeros((n_steps, 0)) if inputs is None else inputs[i])
+            known, pushes = self.model.known(
+                np.zeros((n_steps, 0)) if inputs is None else inputs[i]
+            )
             shifts, states = self.prior.shifts(pushes), np.empty((n_paths, n_steps, d))
             picked = _systematic(np.exp(cloud.log_weights), n_paths, rng.random())
             now, regimes = cloud.states[picked], cloud.regimes[picked]
@@ -217,8 +226,7 @@ class SwitchingPredictor:
                 means = np.einsum("nij,nj->ni", chain.dynamics[regimes], now) + shifts[regimes, s]
                 now = Move(means, self._roots[0], regimes).draw(rng.standard_normal((n_paths, d)))
                 states[:, s] = now
-            history = after.histories[i] if after.histories else None
-            result[:, i] = self.plain.along(states, known, history, key, row)
+            result[:, i] = self.plain.along(states, known, after.histories[i : i + 1], rng)
         return result
 
     def simulate(self, totals, rng, inputs=None):
@@ -261,7 +269,9 @@ def _next(transition, regimes, u):
 def _systematic(weights, n, u):
     """Return n particles by weight, in increasing order, by one uniform number."""
     sums = np.cumsum(weights)
-    return np.minimum(np.searchsorted(sums, (np.arange(n) + u) / n * sums[-1], "right"), len(sums) - 1)
+    return np.minimum(
+        np.searchsorted(sums, (np.arange(n) + u) / n * sums[-1], "right"), len(sums) - 1
+    )
 
 
 def _resampled(cloud, weights, rng):
