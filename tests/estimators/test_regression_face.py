@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from polystick import Gibbs, MultinomialRegression
+from polystick import Gibbs, MeanField, MultinomialRegression
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(7)
@@ -49,6 +49,25 @@ def fit(inference=SHORT, frame=FRAME, counts=COUNTS, **options):
 @pytest.fixture(scope="module", params=["stick", "softmax"])
 def model(request):
     return fit(link=request.param)
+
+
+def test_mean_field_is_near_gibbs_and_says_what_it_lacks(tmp_path):
+    quick = fit(MeanField(n_draws=400), link="stick", checkpoint=tmp_path)
+    again = clone(quick).fit(FRAME, COUNTS, resume=True)
+    exact = fit(link="stick")
+    for column in ("wet", "soil"):
+        one, other = (each.effects(column) for each in (quick, exact))
+        width = other["upper"] - other["lower"]
+        assert ((one["estimate"] - other["estimate"]).abs() < 0.35 * width).all()
+        assert ((one["upper"] - one["lower"]) / width).between(0.6, 1.4).all()
+    near = np.abs(quick.predict_proba(FRAME) - exact.predict_proba(FRAME))
+    assert np.asarray(near).max() < 0.03
+    assert np.isfinite(quick.score(FRAME, COUNTS))
+    np.testing.assert_array_equal(again.predict_proba(FRAME), quick.predict_proba(FRAME))
+    with pytest.raises(ValueError, match="needs draws from the posterior"):
+        quick.to_arviz(log_likelihood=True)
+    with pytest.raises(ValueError, match="mean field is for"):
+        fit(MeanField(), link="softmax")
 
 
 def test_effects_are_those_of_the_truth(model):

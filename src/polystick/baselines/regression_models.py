@@ -5,6 +5,7 @@ import numpy as np
 from polystick.baselines.probit import ProbitRegression
 from polystick.estimators.regression import MultinomialRegression
 from polystick.estimators.regression_parts import scales_of
+from polystick.inference.gibbs import Gibbs
 from polystick.models.regression_state import RegressionPrior
 
 
@@ -43,6 +44,7 @@ class MultinomialProbit(MultinomialRegression):
         As in `MultinomialRegression`.
     """
 
+    _schedules = (Gibbs,)
     _model_of = staticmethod(build)
     groups = overdispersion = decomposition = None
 

@@ -1,5 +1,7 @@
 """The face of regressions of counts."""
 
+from typing import ClassVar
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +20,7 @@ from polystick.estimators.stick_names import stick_names
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
 from polystick.models.regression_prediction import average_shares, log_evidence, spread_of_shares
 from polystick.validation import all_or_nothing, check_integer, check_level
 
@@ -55,9 +58,9 @@ class MultinomialRegression(Face):
         others have 2.5.
     group_scale : float
         Scale of the half-t laws (2 degrees) of standard deviations of groups and of overdispersion.
-    inference : Gibbs or None
+    inference : Gibbs, MeanField or None
         The schedule with its settings; None is ``Gibbs(min_ess=200, max_draws=4000)``, which goes on from
-        1000 draws where chains do not agree yet.
+        1000 draws where chains do not agree yet. Mean field, for sticks alone, is a quick look.
     random_state : int, RandomState, Generator or None
         The seed, or what to draw it from. The same seed gives the same bits on any number of threads.
     n_jobs : int or None
@@ -94,7 +97,7 @@ class MultinomialRegression(Face):
     (3, 4)
     """
 
-    _schedules = (Gibbs,)
+    _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
     _model_of = staticmethod(parts.build)
     _listed = "regression"
     _default = Gibbs(min_ess=200, max_draws=4000)
@@ -138,6 +141,7 @@ class MultinomialRegression(Face):
 
     def _fit(self, X, y, resume):
         fit = self._begin(resume)
+        parts.check_schedule(fit.inference, getattr(self, "link", None))
         rows_of_both.check_rows(X, y, "y")
         counts, self.categories_ = parts.read_counts(y)
         if parts.as_labels(y) is not None:

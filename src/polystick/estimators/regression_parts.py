@@ -7,6 +7,7 @@ import pandas as pd
 
 from polystick.decomposition import decompose
 from polystick.estimators.inputs import Categories
+from polystick.inference.gibbs import Gibbs
 from polystick.models.regression import StickRegression
 from polystick.models.regression_state import RegressionPrior
 from polystick.models.softmax_regression import SoftmaxRegression
@@ -26,6 +27,7 @@ __all__ = [
     "as_state",
     "build",
     "check_kind",
+    "check_schedule",
     "coords_of",
     "line_of",
     "read_counts",
@@ -182,6 +184,15 @@ def _prior(face, level, design, scale, groups, overdispersion):
             "more than can be drawn at once; leave out crossed groups, or add up rare categories"
         )
     return prior
+
+
+def check_schedule(inference, link):
+    """Raise where a schedule needs what a link has not."""
+    if link == "softmax" and not isinstance(inference, Gibbs):
+        raise ValueError(
+            f'link="softmax" needs inference=Gibbs(...) or None; got {inference!r}; mean field is for '
+            'link="stick"'
+        )
 
 
 def check_options(face):

@@ -20,13 +20,18 @@ from polystick.kernels.buffers import as_buffer, as_buffers
 
 __all__ = [
     "GroupRows",
+    "Line",
     "Prior",
     "Sums",
     "Whole",
     "assembled",
     "draw",
+    "draw_of",
+    "expected_outer",
     "group_rows",
+    "moments_of_lines",
     "row_sums",
+    "solve",
     "tell_of_line",
     "tell_of_scales",
 ]
@@ -71,6 +76,20 @@ class Prior(NamedTuple):
     linear: np.ndarray  # (q, k)
     group_weight: np.ndarray  # (k, k)
     group_linear: np.ndarray  # (G, k)
+
+
+class Line(NamedTuple):
+    """The normal law of B and of the groups given it: U_g ~ N(group_mean - gain (B - mean), group_cov)."""
+
+    mean: np.ndarray  # (q, k)
+    cov: np.ndarray  # (q k, q k)
+    gain: np.ndarray  # (G, k, q k)
+    group_mean: np.ndarray  # (G, k)
+    group_cov: np.ndarray  # (G, k, k) given B
+    value: (
+        float  # log of the integral of exp(linear' b - b' weight b / 2), in units of (2 pi)^(d / 2)
+    )
+    log_det: float  # of the precision of all
 
 
 def group_rows(group):
@@ -129,23 +148,81 @@ def assembled(sums, n_groups):
 
 def draw(prior, whole, noise, group_noise):
     """Draw B (q, k) and the groups (G, k), affine functions of standard normals of these shapes."""
+    root, found, (factor, half, half_linear) = _solved(prior, whole)
+    b, _ = lapack.dtrtrs(root, found + noise.ravel(), lower=1, trans=1)
+    groups = half_linear - (half.reshape(half_linear.size, b.size) @ b).reshape(half_linear.shape)
+    groups += group_noise
+    kernels.solve_groups_in_place(factor, groups)
+    return b.reshape(noise.shape), groups
+
+
+def solve(prior, whole):
+    """Return the law that `draw` draws from."""
+    root, found, (factor, half, half_linear) = _solved(prior, whole)
+    b, _ = lapack.dtrtrs(root, found, lower=1, trans=1)
+    cov, _ = lapack.dpotri(root, lower=1)
+    cov = np.tril(cov) + np.tril(cov, -1).T
+    upper = np.triu(factor)
+    gain = np.linalg.solve(upper, half)
+    mean = np.linalg.solve(upper, half_linear[:, :, None])[:, :, 0] - gain @ b
+    inverse = np.linalg.inv(upper)
+    pivots = np.concatenate([np.diag(root), np.diagonal(factor, axis1=1, axis2=2).ravel()])
+    log_det = 2.0 * np.log(pivots).sum()
+    value = 0.5 * (found @ found + np.sum(half_linear**2) - log_det)
+    group_cov = inverse @ inverse.transpose(0, 2, 1)
+    return Line(b.reshape(whole.linear.shape), cov, gain, mean, group_cov, value, log_det)
+
+
+def _solved(prior, whole):
+    """Return the root L of the Schur complement of B, L^-1 linear, and the eliminated groups."""
     (q, k), n_groups = prior.linear.shape, len(prior.group_linear)
     weight, linear = whole.weight.copy(), (whole.linear + prior.linear).ravel()
     weight[np.arange(q), :, np.arange(q)] += prior.weight
     weight = weight.reshape(q * k, q * k)
-    factor, half, half_linear = _eliminated(prior, whole)
-    columns = half.reshape(n_groups * k, q * k)
+    eliminated = _eliminated(prior, whole)
     if n_groups:
+        columns = eliminated[1].reshape(n_groups * k, q * k)
         weight -= columns.T @ columns
-        linear -= half_linear.ravel() @ columns
+        linear -= eliminated[2].ravel() @ columns
     root, failed = lapack.dpotrf(weight.T, lower=1)
     if failed:
         raise np.linalg.LinAlgError("the law of coefficients is not positive definite")
     found, _ = lapack.dtrtrs(root, linear, lower=1)
-    b, _ = lapack.dtrtrs(root, found + noise.ravel(), lower=1, trans=1)
-    groups = half_linear - (columns @ b).reshape(n_groups, k) + group_noise
-    kernels.solve_groups_in_place(factor, groups)
-    return b.reshape(q, k), groups
+    return root, found, eliminated
+
+
+def moments_of_lines(line, w, rows):
+    """Return means (n, k) and covariances (n, k, k) of the lines of rows; rows: `GroupRows` or None."""
+    q, k = line.mean.shape
+    mean, cov = w @ line.mean, line.cov.reshape(q, k, q, k)
+    spread = np.einsum("na,ajbm,nb->njm", w, cov, w, optimize=True)
+    if rows is None:
+        return mean, spread
+    g = rows.groups[rows.places]
+    gain = line.gain.reshape(-1, k, q, k)
+    both = np.einsum("ajbl,gmbl->gajm", cov, gain, optimize=True)
+    crossed = np.einsum("na,najm->njm", w, both[g])
+    own = line.group_cov + line.gain @ line.cov @ line.gain.transpose(0, 2, 1)
+    return mean + line.group_mean[g], spread - crossed - crossed.transpose(0, 2, 1) + own[g]
+
+
+def expected_outer(line, columns=None):
+    """Return the expected sum of outer products (k, k) of groups' effects, or of those of some columns."""
+    q, k = line.mean.shape
+    if columns is None:
+        of_b = line.gain @ line.cov @ line.gain.transpose(0, 2, 1)
+        return line.group_mean.T @ line.group_mean + (line.group_cov + of_b).sum(axis=0)
+    mine = line.mean[columns]
+    own = line.cov.reshape(q, k, q, k)[columns, :, columns]
+    return mine.T @ mine + np.einsum("ajam->jm", own)
+
+
+def draw_of(line, noise, group_noise):
+    """Draw B and the groups from their law, affine functions of standard normals of their shapes."""
+    away = np.linalg.cholesky(line.cov) @ noise.ravel()
+    roots = np.linalg.cholesky(line.group_cov)
+    groups = line.group_mean - line.gain @ away + (roots @ group_noise[:, :, None])[:, :, 0]
+    return line.mean + away.reshape(line.mean.shape), groups
 
 
 def _eliminated(prior, whole):

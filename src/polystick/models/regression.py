@@ -24,7 +24,7 @@ from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
-from polystick.models import regression_slices, watched
+from polystick.models import regression_factors, regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
 from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
@@ -234,19 +234,9 @@ class StickRegression:
             "coefficients", np.arange(len(parameters.coefficients), dtype=np.uint64), self.prior.k
         )
         noise = self.prior.parted(of_b, of_groups)
-        drawn = regression.draw(self._line_prior(parameters), whole, *noise)
+        law = self.prior.law_of_line(list(map(np.linalg.inv, parameters.covs)))
+        drawn = regression.draw(law, whole, *noise)
         return self.prior.joined(parameters, *drawn)
-
-    def _line_prior(self, parameters):
-        """Return the law of B and of all groups, those of the eliminated factor apart."""
-        prior, k = self.prior, self.prior.k
-        inverses = [np.linalg.inv(parameters.covs[f]) for f in range(len(prior.n_groups))]
-        of_others = [np.broadcast_to(inverses[f], (prior.n_groups[f], k, k)) for f in prior.others]
-        weight = np.concatenate([prior.precision, *of_others])
-        linear = np.zeros((len(weight), k))
-        linear[: len(prior.scale)] = prior.linear
-        own = np.eye(k) if prior.eliminated is None else inverses[prior.eliminated]
-        return regression.Prior(weight, linear, own, np.zeros((prior.n_eliminated, k)))
 
     def about_line(self, line, potential):
         """Return the potential of noise, of psi - line."""
@@ -319,6 +309,39 @@ class StickRegression:
 
     def describe_rows(self, shard, rows):
         return {"probabilities": self.probabilities(rows.psi)}
+
+    # mean field
+
+    def initial_factor(self, shards, key):
+        return regression_factors.initial(self.prior)
+
+    def expect(self, factor):
+        """Return what is expected of the line and of noise."""
+        return regression_factors.expect(self.prior, factor)
+
+    def initial_row_factors(self, expected, shard):
+        return regression_factors.start_rows(shard)
+
+    def update_rows(self, expected, shard, rows, key):
+        """q(omega), or what rows tell of their lines: the two kinds of sweeps take turns."""
+        return regression_factors.update_rows(expected, shard, rows)
+
+    def update_factor(self, factor, statistics):
+        """q(B, U), or those of the laws of spread."""
+        return regression_factors.update(self.prior, factor, statistics)
+
+    def elbo(self, factor, statistics):
+        return regression_factors.elbo(self.prior, factor, statistics)
+
+    def draw_from_factor(self, factor, key):
+        return regression_factors.draw(self.prior, factor, key.generator("factor"))
+
+    def draw_described_rows(self, expected, shard, rows, n_draws=64):
+        """Draw from each row's law of psi, with the same points for each row."""
+        psi = regression_factors.draw_psi(expected, shard, rows, n_draws)
+        return {"probabilities": self.probabilities(psi)}
+
+    # what to record
 
     def watch(self, shards):
         """Judge a run by the probabilities of some cells, those of slow splits among them."""

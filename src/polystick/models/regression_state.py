@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polystick.gaussians.regression import GroupRows, group_rows
+from polystick.gaussians.regression import GroupRows, Prior, group_rows
 from polystick.population import HuangWand, Spread
 
 __all__ = ["Data", "Parameters", "RegressionPrior", "Rows", "Statistics", "cut"]
@@ -106,6 +106,17 @@ class RegressionPrior:
     def linear(self):
         """The mean of the coefficients in units of their precision (p, k)."""
         return self.mean * self.scale[:, None] ** -2.0
+
+    def law_of_line(self, inverses):
+        """Return the law of B and of all groups, given the precision of each factor's."""
+        of_others = [
+            np.broadcast_to(inverses[f], (self.n_groups[f], self.k, self.k)) for f in self.others
+        ]
+        weight = np.concatenate([self.precision, *of_others])
+        linear = np.zeros((len(weight), self.k))
+        linear[: len(self.scale)] = self.linear
+        own = np.eye(self.k) if self.eliminated is None else inverses[self.eliminated]
+        return Prior(weight, linear, own, np.zeros((self.n_eliminated, self.k)))
 
     def columns_of(self, factor):
         """Return which columns the groups of a factor are, after the covariates; None if eliminated."""

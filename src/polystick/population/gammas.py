@@ -1,9 +1,9 @@
 """Inverse gammas: variances whose standard deviations are half-Cauchy or half-t given a rate."""
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
+from scipy.special import digamma, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln
 
-__all__ = ["TINY", "inverse_gamma", "inverse_gamma_within"]
+__all__ = ["TINY", "gamma_divergence", "inverse_gamma", "inverse_gamma_within"]
 
 TINY = 1e-100
 
@@ -33,3 +33,9 @@ def _gamma_within(low, high, shape, rng):
         far = np.where(is_right, low - np.log(1.0 - u), high * u ** (1.0 / shape))
     is_told = np.where(is_right, gammaincc(shape, low), gammainc(shape, high)) > TINY
     return np.clip(np.where(is_told, drawn, far), low, high)
+
+
+def gamma_divergence(shape, rate, shape0, rate0):
+    """Return KL(Gamma(shape, rate) || Gamma(shape0, rate0))."""
+    value = (shape - shape0) * digamma(shape) - gammaln(shape) + gammaln(shape0)
+    return value + shape0 * np.log(rate / rate0) + shape * (rate0 - rate) / rate

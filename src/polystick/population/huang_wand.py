@@ -1,17 +1,18 @@
 """A covariance of rows about zero whose scales are learned, in two ways that a sweep can alternate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.special import digamma
 
 from polystick.conjugate import InverseWishart
 from polystick.kernels import spreads
 from polystick.kernels.buffers import as_buffers
-from polystick.population.gammas import inverse_gamma
+from polystick.population.gammas import gamma_divergence, inverse_gamma
 
-__all__ = ["HuangWand", "Spread"]
+__all__ = ["HuangWand", "Spread", "SpreadFactor"]
 
 
 class Spread(NamedTuple):
@@ -19,6 +20,15 @@ class Spread(NamedTuple):
 
     cov: np.ndarray  # (k, k)
     size: np.ndarray  # (k,) d: positive
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadFactor:
+    """The factors of a covariance, an inverse Wishart or inverse gammas, and of d^2, gammas."""
+
+    scale: np.ndarray  # (k, k)
+    degrees: float
+    rate: np.ndarray  # (k,)
 
 
 @dataclass(frozen=True)
@@ -102,3 +112,62 @@ class HuangWand:
         by = np.ones(self.k)
         by[entries] = drawn / spread.size[entries]
         return Spread(by[:, None] * spread.cov * by, spread.size * np.abs(by)), by
+
+    # mean field
+
+    @property
+    def _degrees(self):
+        return self.nu if self.diagonal else self.nu + self.k - 1.0
+
+    @property
+    def _shape(self):
+        return 0.5 * (self.nu + (1 if self.diagonal else self.k))
+
+    def initial_factor(self):
+        """Start from standard deviations of about half the scale."""
+        degrees = self._degrees + self.k + 2.0
+        return SpreadFactor(
+            0.25 * self.scale**2 * degrees * np.eye(self.k),
+            degrees,
+            np.full(self.k, 4.0 * self._shape * self.scale**-2.0),
+        )
+
+    def updated(self, factor, n, outer):
+        """Return the best factor of the covariance given n rows' expected sum, then that of d given it."""
+        told = np.diag(np.diag(outer)) if self.diagonal else 0.5 * (outer + outer.T)
+        scale = np.diag(self.nu * self._shape / factor.rate) + told
+        new = SpreadFactor(scale, self._degrees + n, factor.rate)
+        precision = np.diag(self.expected_precision(new))
+        return replace(new, rate=0.5 * self.scale**-2.0 + 0.5 * self.nu * precision)
+
+    def expected_precision(self, factor):
+        if self.diagonal:
+            return np.diag(factor.degrees / np.diag(factor.scale))
+        return InverseWishart(factor.scale, factor.degrees).expected_precision
+
+    def expected_log_det_precision(self, factor):
+        if self.diagonal:
+            each = digamma(0.5 * factor.degrees) - np.log(0.5 * np.diag(factor.scale))
+            return each.sum()
+        return InverseWishart(factor.scale, factor.degrees).expected_log_det_precision
+
+    def divergence(self, factor):
+        """Return KL(factor || this law)."""
+        shape, at = self._shape, np.diag(self.nu * self._shape / factor.rate)
+        if self.diagonal:
+            scale, scale0 = (0.5 * np.diag(each) for each in (factor.scale, at))
+            own = gamma_divergence(0.5 * factor.degrees, scale, 0.5 * self.nu, scale0).sum()
+        else:
+            prior = InverseWishart(at, self._degrees)
+            own = InverseWishart(factor.scale, factor.degrees).kl(prior)
+        jensen = 0.5 * self._degrees * self.k * (np.log(shape) - digamma(shape))
+        scales = gamma_divergence(shape, factor.rate, 0.5, 0.5 * self.scale**-2.0).sum()
+        return own + jensen + scales
+
+    def draw_from(self, factor, rng):
+        """Draw a covariance and its scales from their factors."""
+        size = np.sqrt(rng.standard_gamma(self._shape, self.k) / factor.rate)
+        if self.diagonal:
+            rate = 0.5 * np.diag(factor.scale)
+            return Spread(np.diag(inverse_gamma(0.5 * factor.degrees, rate, rng)), size)
+        return Spread(InverseWishart(factor.scale, factor.degrees).draw(rng), size)

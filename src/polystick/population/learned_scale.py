@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.kernels import stick_moves
-from polystick.population.gammas import inverse_gamma
+from polystick.population.gammas import gamma_divergence, inverse_gamma
 
 __all__ = ["LearnedScale", "ScaledFactor", "ScaledParameters"]
 
@@ -204,8 +204,8 @@ class LearnedScale:
         jensen = 0.5 * k * (np.log(s) - digamma(s))
         jensen += 0.5 * degrees * k * (np.log(shape) - digamma(shape))
         own = factor.normal.kl(self._expected(nu, factor.spread, factor.strength))
-        scales = _gamma_divergence(shape, rate, 0.5, self.scale**-2.0).sum()
-        return own + jensen + scales + _gamma_divergence(s, r, self.SHAPE, self.RATE)
+        scales = gamma_divergence(shape, rate, 0.5, self.scale**-2.0).sum()
+        return own + jensen + scales + gamma_divergence(s, r, self.SHAPE, self.RATE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +231,3 @@ class ScaledFactor:
 def _log_gammas(k, n, degrees):
     """Return the log of the k-variate gamma function of (degrees + n) / 2, but for a constant."""
     return gammaln(0.5 * (np.subtract.outer(np.array(degrees) + n, np.arange(k)))).sum(axis=1)
-
-
-def _gamma_divergence(shape, rate, shape0, rate0):
-    """Return KL(Gamma(shape, rate) || Gamma(shape0, rate0))."""
-    value = (shape - shape0) * digamma(shape) - gammaln(shape) + gammaln(shape0)
-    return value + shape0 * np.log(rate / rate0) + shape * (rate0 - rate) / rate
