@@ -73,8 +73,8 @@ def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
 def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
     """Return states and probabilities of each step given the whole sequence, a list of `Smoothed`.
 
-    States are named as in `decode`, and given as the probabilities of each, and `states_sd` as the standard deviations of their
-    indicators. `lower` and `upper` are over posterior draws of the parameters.
+    States are named as in `decode`, and given as the probabilities of each; `states_sd` are the standard
+    deviations of their indicators. `lower` and `upper` are over posterior draws of the parameters.
 
     Parameters
     ----------
