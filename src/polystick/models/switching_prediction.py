@@ -9,13 +9,17 @@ estimates without bias.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from polystick.models.dynamics_prediction import Predictor, histories
 from polystick.models.sequence_filter import SequenceFilter
+from polystick.models.switching_state import Parameters, Prior
+
+if TYPE_CHECKING:
+    from polystick.models.switching import SwitchingDynamics
 
 PARTICLES = 400
 SHOWN = 64  # particles whose probabilities are averaged
@@ -101,9 +105,9 @@ class Move(NamedTuple):
 class SwitchingPredictor:
     """Switching dynamics with parameters."""
 
-    model: Any
-    parameters: Any
-    prior: Any
+    model: "SwitchingDynamics"
+    parameters: Parameters
+    prior: Prior
 
     @cached_property
     def plain(self):
