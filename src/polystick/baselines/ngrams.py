@@ -55,11 +55,12 @@ def count(tokens):
         u = tokens[t - 2].item() if t > 1 else None
         at, value = fading.get(w, (t, nothing))
         value = value * decay ** (t - at)
-        rows.append(Seen(
+        row = (
             n[w,], t, n[v, w], n["of", v], kinds[v], kinds["before", w], kinds["pairs"], n[u, v, w],
             n["of", u, v], kinds[u, v], kinds["before", v, w], kinds["around", v],
             kinds["after", v], value, whole,
-        ))  # fmt: skip
+        )  # fmt: skip
+        rows.append(row)
         if v is not None:
             is_new = n[v, w] == 0
             kinds.update({v: is_new, ("before", w): is_new, "pairs": is_new})
