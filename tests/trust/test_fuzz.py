@@ -17,10 +17,10 @@ import pytest
 import scipy.io
 import scipy.sparse
 from click.testing import CliRunner
+from odd_files import COUNTS
 from sklearn.exceptions import NotFittedError
 
 import polystick as ps
-from odd_files import COUNTS
 from polystick.cli import main
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")

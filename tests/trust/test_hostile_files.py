@@ -4,10 +4,10 @@ import resource
 from pathlib import Path
 
 import numba
+import odd_files
 import pytest
 from click.testing import CliRunner
 
-import odd_files
 from polystick.cli import main
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")
