@@ -574,6 +574,8 @@ def test_demo_prints_tables_and_draws_a_picture(tmp_path):
     assert "Topics that go together in passages" in result.stdout
     assert "next:" in result.stdout
     assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path / "new" / "page.html") in result.stdout.partition("the explorer: ")[2]
+    assert "State of the Union" in (tmp_path / "new" / "page.html").read_text()
     page = " ".join((Path(__file__).parents[2] / "docs" / "index.md").read_text().split())
     title, picture = result.stdout.split(",")[0], re.search(r"picture: (.*)", result.stdout)[1]
     for what in (title, f"{N_TOPICS} topics", f"demo/{Path(picture).name}", "together or apart"):
