@@ -23,6 +23,7 @@ PAGES = [
             "processes",
             "sequences",
             "explorer",
+            "scale",
         )
     ),
     "docs/own_models.md",

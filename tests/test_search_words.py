@@ -6,6 +6,8 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 WORDS = {
+    "out-of-core": "scale",
+    "memory-mapped": "scale",
     "label switching": "topics",
     "structural topic model": "topics",
     "Procrustes alignment": "sequences",

@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "Association": "estimators.association",
     "CheckpointError": "inference.files",
+    "Corpus": "corpus",
     "CorrelatedMultinomial": "estimators.multinomial",
     "CorrelatedTopicModel": "estimators.topics",
     "Decoded": "baselines.state_paths",

@@ -11,6 +11,7 @@ from polystick.printable import printable
 # name -> module with a command of that name
 COMMANDS = {
     "fit": "polystick.commands.fit",
+    "pack": "polystick.commands.pack",
     "plot": "polystick.commands.plot",
     "report": "polystick.commands.report",
     "reproduce": "polystick.commands.reproduce",

@@ -430,6 +430,8 @@ HOSTILE = [
     "I(9 ** 9 ** 9)",
     "I([1] * 10)",
     "f(year)",
+    "f(year) ~ year",
+    "year | f(year)",
 ]
 
 
@@ -437,7 +439,8 @@ HOSTILE = [
 def test_formulas_that_call_are_refused(tmp_path, formula):
     sign = tmp_path / "sign"
     path = fitted("regression, formula").save(tmp_path / "model")
-    formula = "{" + formula.replace("{sign}", str(sign)) + "}"
+    formula = formula.replace("{sign}", str(sign))
+    formula = formula if "year)" in formula else "{" + formula + "}"
 
     def as_parameter(content):
         content["state"]["formula"] = formula
@@ -451,6 +454,18 @@ def test_formulas_that_call_are_refused(tmp_path, formula):
         with pytest.raises(ModelFileError, match="only have columns, numbers, arithmetic"):
             load(with_content(tmp_path / "wrong", path, change))
     assert not sign.exists()
+
+
+@pytest.mark.parametrize("formula", ["year +* 2", "year ~ party", "a" * 20_000, "(", "{", "\0"])
+def test_specs_that_make_no_sense(tmp_path, formula):
+    path = fitted("regression, formula").save(tmp_path / "model")
+
+    def change(content):
+        content["state"]["design_"]["state"]["spec"]["formula"] = formula
+        return content
+
+    with pytest.raises(ModelFileError, match=r"formula|makes no sense"):
+        load(with_content(tmp_path / "wrong", path, change))
 
 
 def test_formulas_that_call_are_not_saved(tmp_path):

@@ -169,6 +169,7 @@ def fit(ctx):
       .npz         a CSR matrix (data, indices, indptr, shape) with names in vocab,
                    one table of counts, or tokens (and offsets) with vocab
       .mtx         Matrix Market, rows are documents; names by --vocabulary
+      a folder that `polystick pack` made, larger than memory (topics only)
 
     Example: polystick fit topics speeches.jsonl --topics 20 --out run
     """  # noqa: D301

@@ -1,5 +1,6 @@
 """The models of the command line: how each is made, what it reads, and what its options are."""
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,9 @@ from polystick.commands.documents import Documents
 from polystick.commands.files import Reading, Table, read, read_frame, table_of, with_columns
 from polystick.commands.formulas import columns_of
 from polystick.commands.packed import ending_of
+from polystick.commands.packing import is_corpus
 from polystick.commands.texts import TABLES, count_words, read_texts
+from polystick.corpus import Corpus
 
 _LEAST_TOPICS = 5  # that associations have a meaning for
 _TOPIC_STATES = 32  # of topics, which are large, in the folder of a run
@@ -85,6 +88,8 @@ def associations_of(kind, estimator, data):
     if kind != "topics" or estimator.n_topics < _LEAST_TOPICS or not finished:
         return None
     (counts,) = data.arguments
+    if isinstance(counts, Corpus):  # pairs are drawn of documents in memory
+        return None
     weights = counts.data if hasattr(counts, "indptr") else np.asarray(counts)
     if (weights % 1 != 0).any():  # mean field takes weights, and draws do not
         return None
@@ -117,7 +122,7 @@ def _inference(options, max_bytes):
 def _make_topics(options, common):
     from polystick import CorrelatedTopicModel
 
-    more = {"vectorizer": options["vectorizer"], "prevalence": options.get("prevalence")}
+    more = {"vectorizer": options["vectorizer"], "prevalence": _kept(options.get("prevalence"))}
     return CorrelatedTopicModel(options["topics"], **more, **common)
 
 
@@ -145,12 +150,21 @@ def _make_regression(options, common):
 
     asked = options["overdispersion"]
     return MultinomialRegression(
-        options["formula"],
+        _kept(options["formula"]),
         groups=options.get("groups"),
         overdispersion=None if asked == "none" else asked,
         link=options["link"],
         **common,
     )
+
+
+def _kept(formula):
+    """Return a formula that the folder of a run can hold; raise now, not when hours have passed."""
+    if formula is not None and importlib.util.find_spec("formulaic"):
+        from polystick.storage import refuse_calls
+
+        refuse_calls(formula)
+    return formula
 
 
 # what they read
@@ -170,6 +184,15 @@ def _read_documents(path, reading, options, names):
     return data._replace(covariates=_columns_beside(Path(path), reading, data.n_rows))
 
 
+def _read_corpus(folder, names):
+    corpus = Corpus(folder)
+    words = range(corpus.shape[1]) if corpus.words is None else corpus.words
+    found = [str(word) for word in words]
+    if names is not None and found != list(names):
+        raise ValueError(f"the corpus {folder} must have the words of the fit; it has others")
+    return Data((corpus,), found, len(corpus), int(corpus.n_tokens), [])
+
+
 def _columns_beside(path, reading, n_rows):
     """Return all columns of a table that has a row for each document."""
     if ending_of(path) not in TABLES or reading.name is not None:
@@ -186,6 +209,8 @@ def _columns_beside(path, reading, n_rows):
 
 
 def _read_words(path, reading, options, names):
+    if is_corpus(path):
+        return _read_corpus(Path(path), names)
     texts = read_texts(path, reading)
     if texts is None:
         return _read_counts(path, reading, options, names)

@@ -78,4 +78,5 @@ def refuse_idle(path, given, options):
 
 def _has_texts(path, ending, options):
     is_column = ending in _TABLES and options.get("text") is not None
-    return ending in (".txt", *_LINES) or is_column or path.is_dir()
+    is_folder = path.is_dir() and not any(path.glob("part-*.npz"))
+    return ending in (".txt", *_LINES) or is_column or is_folder

@@ -34,6 +34,13 @@ _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.polystick"
 _OLD_MODEL = "model.pickle"  # of earlier versions: never read
 _ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
+_HOLDS = {
+    "topics": "CorrelatedTopicModel",
+    "multinomial": "CorrelatedMultinomial",
+    "regression": "MultinomialRegression",
+    "gp": "MultinomialGP",
+    "lds": "MultinomialLDS",
+}
 _CHECKPOINT, _GONE = "checkpoint", "checkpoint.tmp"
 _BEFORE_A_RUN = {
     LOCK,
@@ -204,7 +211,7 @@ def open_run(folder, threads=None):
             f"the run in {folder} has not ended; go on with the command that started it and --resume"
         )
     estimator = _model(folder, settings)
-    if estimator.posterior_ is None:
+    if getattr(estimator, "posterior_", None) is None:
         from polystick import Posterior
 
         estimator.posterior_ = Posterior.load(folder / _DRAWS)
@@ -255,7 +262,11 @@ def _model(folder, settings):
             f"{path} is damaged or missing: its checksum does not fit; repeat the fit with --resume to write "
             "it anew"
         )
-    return load(path)
+    estimator = load(path)
+    kind, held = settings["model"], type(estimator).__name__
+    if held != _HOLDS.get(kind):
+        raise ValueError(f"{path} must hold the model of a run of {kind!r}; it holds a {held}")
+    return estimator
 
 
 def _sha256(path):

@@ -50,6 +50,8 @@ def _text(label):
 
 def ids_of(counts):
     """Return a number (n,) for each row of counts that only its contents decide, to know rows again."""
+    if hasattr(counts, "matrices"):
+        return np.concatenate(list(map(content_ids, counts.matrices())))
     return content_ids(scipy.sparse.csr_array(counts))
 
 

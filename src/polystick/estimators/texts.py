@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
+from polystick.estimators.corpora import begin_with, corpus_of
 from polystick.estimators.document_kinds import BAGS, DICTS, TEXTS, WORDS, documents_of
 from polystick.sparse_tables import check_width
 from polystick.texts import check_vectorizer, fit_vectorizer
@@ -35,6 +36,9 @@ def itself(thing):
 def counted_first(face, X, *, whole):
     """Return counts (n, V) of the documents of a fit as CSR, and let the face remember their words."""
     check_vectorizer(face.vectorizer)
+    corpus = corpus_of(X)
+    if corpus is not None:
+        return begin_with(face, corpus, whole)
     documents = documents_of(X)
     given = _fitted_one(face.vectorizer)
     found = (
@@ -132,6 +136,10 @@ def _words(found, n_words):
 
 def counted(face, X, *, whole):
     """Return counts (n, V) of documents as CSR, for a face that has been fitted."""
+    if corpus_of(X) is not None:
+        raise TypeError(
+            "this takes counts in memory; got a corpus in parts: give one part of it, such as corpus.part(0)"
+        )
     documents = documents_of(X)
     if documents is None:
         return _checked(face, X, reset=False, whole=whole)

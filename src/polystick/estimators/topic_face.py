@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
+from polystick.estimators.corpora import corpus_of, known_parts, part_of, put_together
 from polystick.estimators.face import Face
 from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
@@ -61,7 +62,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
 
         Parameters
         ----------
-        X : array-like or CSR of shape (n, V), or n documents
+        X : array-like or CSR of shape (n, V), a `Corpus`, or n documents
             Documents may be texts (a list, a Series, the one column of a table), lists of words, dicts of
             words and counts, or lists of (id, count) pairs; `words_` then holds their words, and all other
             methods take such documents too. One without words is kept: its shares are what the others say.
@@ -165,6 +166,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         if size is None:
             return model.shards(counts, **given)
         order = np.random.default_rng(fit.seed % 2**63).permutation(counts.shape[0])
+        if hasattr(counts, "row_cells"):  # a corpus, whose documents are looked up in this order
+            return model.shards(counts, size, order, **given)
         given = {name: values[order] for name, values in given.items()}
         return model.shards(counts[order], size, order.astype(np.uint64), **given)
 
@@ -199,7 +202,14 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         if method not in ("fast", "exact"):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
-        documents = self._documents(self._check(X), About(times, covariates, X))
+        how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
+        return put_together(
+            [self._transformed(counts, of, how) for counts, of in self._pieces(X, about)]
+        )
+
+    def _transformed(self, counts, about, how):
+        method, return_draws, return_std, n_draws = how
+        documents = self._documents(counts, about)
         if method == "fast" and documents.model.folds_quickly and not (return_draws or return_std):
             return documents.settle(self._mean_state())
         folded = documents.fold(n_draws, self.posterior_.best_chain, keep_draws=return_draws)
@@ -241,16 +251,23 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             Where shares depend on covariates: those of the documents.
         """
         how = (method, observed, per, coefficient, n_draws)
-        return self._scored(self._check(X), *how, About(times, covariates, X))[0]
+        return self._all_scored(X, how, About(times, covariates, X))[0]
 
     def score(self, X, y=None, *, method="completion", observed=None, per=None,
               coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
+        return scores.per_count(*self._all_scored(X, how, About(times, covariates, X)))
 
-    def _scored(self, counts, method, observed, per, coefficient, n_draws, about):
+    def _all_scored(self, X, how, about):
+        """Return log likelihoods (n,), and how many tokens they are of."""
+        found = (self._scored(counts, of, how) for counts, of in self._pieces(X, about))
+        values, n_tokens = zip(*((values, counts.sum()) for values, counts in found))
+        return np.concatenate(values), np.sum(n_tokens)
+
+    def _scored(self, counts, about, how):
         """Return log likelihoods (n,), and the tokens that they are of as counts (n, V)."""
+        method, observed, per, coefficient, n_draws = how
         if method == "held_out":
             if observed is not None or per is not None:
                 raise ValueError(
@@ -274,11 +291,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
                    coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         how = (method, observed, per, coefficient, n_draws)
-        return float(
-            np.exp(
-                -scores.per_count(*self._scored(self._check(X), *how, About(times, covariates, X)))
-            )
-        )
+        found = self._all_scored(X, how, About(times, covariates, X))
+        return float(np.exp(-scores.per_count(*found)))
 
     def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None,
                        covariates=None):  # fmt: skip
@@ -402,6 +416,16 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         """Return checked counts as documents that the fit can tell of."""
         given = self._given(counts.shape[0], about)
         return NewDocuments(self.model_, self.posterior_, self.seed_, self.n_jobs, counts, given)
+
+    def _pieces(self, X, about):
+        """Yield checked counts and what else is known of them, for each part of a corpus."""
+        corpus = corpus_of(X)
+        if corpus is None:
+            yield self._check(X), about
+            return
+        check_is_fitted(self)
+        self._check_running()
+        yield from zip(known_parts(self, corpus), part_of(about, corpus))
 
     def _check(self, X):
         check_is_fitted(self)

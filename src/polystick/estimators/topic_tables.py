@@ -41,6 +41,11 @@ def check_words(words, n):
 def tree_of_words(spec, counts, names):
     """Return the tree that a user describes, for the words of counts (n, V)."""
     if isinstance(spec, str) and spec == "similar":
+        if hasattr(counts, "matrices"):
+            raise ValueError(
+                'word_tree="similar" looks at all documents at once, and got a corpus in parts; give a tree '
+                "of your own, or None"
+            )
         return similar_words(counts)
     weights = np.asarray(counts.sum(axis=0)).ravel()
     return decompose(spec, n_categories=counts.shape[1], weights=weights, names=names)

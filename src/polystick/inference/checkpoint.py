@@ -65,6 +65,8 @@ def _parts(thing: Any) -> list[Any]:
     if scipy.sparse.issparse(thing):
         matrix = thing.tocsr()
         return [thing.shape, matrix.indptr, matrix.indices, matrix.data]
+    if hasattr(thing, "identity"):  # of data in parts, which are too large to be hashed anew
+        return [thing.identity]
     if dataclasses.is_dataclass(thing):
         return [(field.name, getattr(thing, field.name)) for field in dataclasses.fields(thing)]
     if isinstance(thing, dict):

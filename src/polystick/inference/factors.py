@@ -13,7 +13,7 @@ import numpy as np
 from polystick.inference.checkpoint import Checkpoint, fingerprint, open_checkpoint
 from polystick.inference.description import described
 from polystick.inference.interruption import Interruption, report_interruption
-from polystick.inference.looks import MomentLook, units_of
+from polystick.inference.looks import MomentLook, sizes_of
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor, Show
 from polystick.inference.protocols import (
@@ -80,8 +80,8 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.shards = shards
         self.elbo: list[float] = []
-        self.n_rows_of = [len(shard.rows) for shard in shards]
-        self.n_rows, self.n_units = sum(self.n_rows_of), sum(len(units_of(s)) for s in shards)
+        self.n_rows_of, self.n_units = sizes_of(shards)
+        self.n_rows = sum(self.n_rows_of)
         self.factor = model.initial_factor(shards, Key(seed))
         self.held = hold_rows(model, self.factor, shards, execution)
 
@@ -109,7 +109,7 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def attrs(self) -> dict[str, object]:
         """Return what the posterior says of the run."""
-        return {"elbo": self.elbo[-1]}
+        return {"elbo": float(self.elbo[-1]) if self.elbo else np.nan}
 
     def advance(self) -> None:
         """Make one step."""
@@ -125,18 +125,20 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def _row_moments(self) -> dict[str, Array]:
         look = MomentLook(self.model.expect(self.factor))
-        units, blocks = zip(*self.held.describe(look))
-        places = np.argsort(np.argsort(np.concatenate(units)))
-        return {name: _put(places, [block[name] for block in blocks]) for name in blocks[0]}
+        units, whole, n_done = np.empty(self.n_units, np.uint64), dict[str, Array](), 0
+        for ids, moments in self.held.describe(look):
+            place = slice(n_done, n_done + len(ids))
+            units[place], n_done = ids, place.stop
+            for name, value in moments.items():
+                if name not in whole:
+                    whole[name] = np.empty((self.n_units, *value.shape[1:]), value.dtype)
+                whole[name][place] = value
+        return {name: _in_order(units, value) for name, value in whole.items()}
 
 
-def _put(places: Array, blocks: Sequence[Array]) -> Array:
-    """Return the rows of blocks in one array, where they belong."""
-    whole = np.empty((len(places), *blocks[0].shape[1:]), blocks[0].dtype)
-    stops = np.cumsum([len(block) for block in blocks])
-    for block, stop in zip(blocks, stops):
-        whole[places[stop - len(block) : stop]] = block
-    return whole
+def _in_order(units: Array, values: Array) -> Array:
+    """Return the values by the ids of their units."""
+    return values if (np.diff(units.astype(np.int64)) > 0).all() else values[np.argsort(units)]
 
 
 def hold_rows(

@@ -59,6 +59,14 @@ def said_of(model: Any, shard: Any, rows: Any) -> list[str]:
     return list(model.describe_rows(shard, rows))
 
 
+def sizes_of(shards: Sequence[Any]) -> tuple[list[int], int]:
+    """Return the number of rows in each shard, and of units in all."""
+    lengths: list[int] | None = getattr(shards, "lengths", None)  # of data in parts, unread
+    if lengths is not None:
+        return lengths, sum(lengths)
+    return [len(shard.rows) for shard in shards], sum(len(units_of(shard)) for shard in shards)
+
+
 def units_of(shard: Any) -> Array:
     """Return the ids of the rows of a shard, or of their steps where they are sequences."""
     units: Array = getattr(shard, "steps", shard.rows)

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polystick.kernels import assignments
+from polystick.models import documents
 from polystick.models.multinomial import RowFactors
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_words import ExpectedWords
@@ -58,7 +59,7 @@ class VariationalTopicModel(TopicModel):
         """Start from collapsed LDA."""
         start = self.warm_start(shards, key)
         psi = self.psi_of(start)
-        by = sum(len(shard.rows) for shard in shards) / max(len(psi), 1)
+        by = documents.n_rows(shards) / max(len(psi), 1)
         sums = self.shares.statistics(psi, {}).scaled(by)
         return TopicFactor(self.shares.factor(sums), self.words.factor(start.word_topics * by))
 

@@ -195,19 +195,27 @@ def choose(shards, max_tokens, rng):
     Where they would be fewer than `MIN_DOCUMENTS`, long documents give a part of their tokens, drawn
     with replacement.
     """
-    shards = [_whole(shard, rng) for shard in shards]
-    lengths = np.concatenate([np.zeros(0, np.int64), *(shard.totals for shard in shards)])
+    in_parts = hasattr(shards, "pick") and shards.totals.dtype.kind in "iu"
+    if not in_parts:
+        shards = [_whole(shard, rng) for shard in shards]
+    lengths = shards.totals if in_parts else _lengths(shards)
     if lengths.sum() <= max_tokens:
-        return shards
+        return list(shards)
     longest = max(1, max_tokens // min(MIN_DOCUMENTS, len(lengths)))
     order = rng.permutation(len(lengths))
     used = np.zeros(len(lengths), dtype=bool)
     used[order] = np.cumsum(np.minimum(lengths, longest)[order]) <= max_tokens
+    if in_parts:
+        return [_shortened(shards.pick(np.flatnonzero(used)), longest, rng)]
     cuts = np.cumsum([len(shard.rows) for shard in shards])[:-1]
     return [
         _shortened(_only(shard, part), longest, rng)
         for shard, part in zip(shards, np.split(used, cuts))
     ]
+
+
+def _lengths(shards):
+    return np.concatenate([np.zeros(0, np.int64), *(shard.totals for shard in shards)])
 
 
 def _whole(shard, rng):

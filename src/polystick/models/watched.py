@@ -250,7 +250,9 @@ class ShareWatch:
     @classmethod
     def of(cls, shards):
         """Choose documents evenly spaced among those of the blocks."""
-        ids = np.concatenate([shard.rows for shard in shards])
+        ids = getattr(shards, "ids", None)  # of a corpus, without reading it
+        if ids is None:
+            ids = np.concatenate([shard.rows for shard in shards])
         chosen = np.linspace(0, len(ids) - 1, min(len(ids), N_DOCUMENTS) // 2 * 2).astype(int)
         return cls(ids[chosen])
 
