@@ -67,6 +67,7 @@ _OURS = {
     "models.process_factors": ("KernelFactor",),
     "models.regressed_shares": ("RegressedShares",),
     "models.regression": ("StickRegression",),
+    "models.regression_factors": ("RegressionFactor",),
     "models.regression_state": ("RegressionPrior",),
     "models.seeded_words": ("Seed", "SeededWords"),
     "models.softmax_counts": ("SoftmaxCounts",),
