@@ -62,6 +62,7 @@ _OURS = {
     "models.composition": ("CompositionDynamics",),
     "models.dynamics": ("MultinomialDynamics",),
     "models.dynamics_laws": ("DynamicsFactor", "EmissionFactor"),
+    "models.memory": ("Memory",),
     "models.multinomial": ("CorrelatedCounts",),
     "models.process": ("ProcessCounts",),
     "models.process_factors": ("KernelFactor",),
@@ -81,7 +82,7 @@ _OURS = {
     "models.tree_words": ("TreeWords",),
     "models.walking_shares": ("WalkingShares",),
     "models.walking_words": ("WalkingWords",),
-    "population.huang_wand": ("HuangWand",),
+    "population.huang_wand": ("HuangWand", "SpreadFactor"),
     "population.learned_scale": ("LearnedScale", "ScaledFactor"),
     "population.sparse_factors": ("SparseFactors",),
 }
