@@ -227,7 +227,7 @@ SHORT_CHAINS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergenc
 @needs_jit
 @SHORT_CHAINS
 def test_sbc(rng):
-    p = sbc(*MODELS["groups and full"], 300, rng)
+    p = sbc(*MODELS["groups and full"], 150, rng)
     assert p.min() > 1e-4, p
 
 
@@ -237,7 +237,7 @@ def test_sbc(rng):
 @pytest.mark.parametrize("name", ["no line in kappa", "noise not integrated"])
 def test_sbc_rejects_a_sabotaged_sweep(name, rng):
     kind = {"no line in kappa": ForgotLine, "noise not integrated": NoiseNotIntegrated}[name]
-    p = sbc(*stick(ONE, "full", kind), 300, rng)
+    p = sbc(*stick(ONE, "full", kind), 150, rng)
     assert p.min() < 1e-4, p
 
 

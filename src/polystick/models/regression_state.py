@@ -255,6 +255,10 @@ class Regression:
 
     parameter_type: ClassVar = Parameters
 
+    def probabilities(self, psi):
+        """Return probabilities (..., K) of psi (..., k)."""
+        raise NotImplementedError
+
     def simulate(self, n_trials, x, groups, rng):
         """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
         parameters = self.prior.draw(rng)
