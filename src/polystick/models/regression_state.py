@@ -5,7 +5,7 @@ In the room B are coefficients (p, k), U effects of groups (G, k), those of all 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -254,10 +254,7 @@ class Regression:
     prior: RegressionPrior
 
     parameter_type: ClassVar = Parameters
-
-    def probabilities(self, psi):
-        """Return probabilities (..., K) of psi (..., k)."""
-        raise NotImplementedError
+    probabilities: ClassVar[Any]  # a method: psi (..., k) -> (..., K)
 
     def simulate(self, n_trials, x, groups, rng):
         """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
