@@ -2,13 +2,14 @@
 
 import collections
 import itertools
+import json
 import time
 
 import numpy as np
 import pytest
 
 from every_face import answers, fitted
-from hostile_files import forged, parts_of, zipped
+from hostile_files import CONTENT, encode, forged, parts_of, zipped
 from polystick import Posterior, load
 
 FEW, MANY = 40, 250  # on every commit; in `make slow`
@@ -166,3 +167,54 @@ def test_the_campaign_sees_a_reader_without_checksums(tmp_path):
 
     outcomes = campaign(path, 20, [flip_in_part], write, load, same)
     assert set(outcomes) - {"told", "harmless"}
+
+
+# contents that were changed with care: checksums fit
+
+
+JUNK = [
+    None, True, -1, 2**70, 1.5, "", "x" * 50, [], [1], {},
+    {"kind": "tuple", "items": []}, {"kind": "ndarray", "part": 0}, {"kind": "ndarray", "part": -1},
+    {"kind": "dict", "items": [[[], 1]]}, {"kind": "set", "items": [[1]]}, {"kind": "float", "value": "nan"},
+    {"kind": "object", "class": "design.Design", "state": {}}, {"kind": "scalar", "dtype": "O", "hex": ""},
+    {"kind": "scalar", "dtype": "<f8", "hex": "00"}, {"kind": "Period", "ordinal": 2**80, "freq": "M"},
+    {"kind": "Timestamp", "value": 5, "unit": "?", "zone": None}, {"kind": "range", "items": [0, 10**18, 1]},
+    {"kind": "sparse", "form": "csr_array", "shape": [2, 2], "data": 0, "indices": 0, "indptr": 0},
+    {"kind": "times", "part": 0, "unit": "ns", "zone": "Nowhere"}, {"kind": "slice", "items": [1, 2, 3]},
+]  # fmt: skip
+
+
+def places(node, path=()):
+    """Yield the path of each node of a document."""
+    yield path
+    if isinstance(node, dict | list):
+        for name, each in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from places(each, (*path, name))
+
+
+def put_junk(content, rng):
+    """Replace a node of a document by something else, or take it out."""
+    paths = list(places(content))
+    *above, last = paths[rng.integers(1, len(paths))]
+    for name in above:
+        content = content[name]
+    if isinstance(content, dict) and rng.random() < 0.15:
+        del content[last]
+    else:
+        content[last] = JUNK[rng.integers(len(JUNK))]
+
+
+@pytest.mark.parametrize("name", ["rows", "regression, formula", "topics in time"])
+@pytest.mark.parametrize("n", [FEW, pytest.param(10 * MANY, marks=pytest.mark.slow)])
+def test_junk_whose_checksums_fit_is_read_or_told(tmp_path, name, n):
+    path = fitted(name).save(tmp_path / "model.polystick")
+    parts = parts_of(path)
+
+    def write(path, kind, rng):
+        content = json.loads(parts[CONTENT])
+        kind(content, rng)
+        forged(path, {**parts, CONTENT: encode(content)})
+
+    outcomes = campaign(path, n, [put_junk], write, load, lambda model: True)
+    assert set(outcomes) <= {"told", "harmless"}, outcomes
+    assert outcomes["told"] > n / 4

@@ -95,6 +95,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     (4, 3)
     """
 
+    _explored_as = "rows"
     _schedules = (Gibbs, MeanField, StochasticVI)
     _listed = "multinomial"
 
