@@ -52,7 +52,7 @@ class DynamicsEstimator(SequenceEstimator):
         return tuple(
             name
             for name in self.posterior_.names()
-            if name in self.model_.dims and name != "states"
+            if name in self.model_.dims and name not in ("states", "regimes")
         )
 
     def smooth(self, X=None, inputs=None, *, lengths=None, level=0.9, n_draws=STATES):
