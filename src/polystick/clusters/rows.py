@@ -128,8 +128,8 @@ class ClusterRows:
         if not hasattr(self._model, "propose_move"):
             raise ClusterError(
                 f"{type(self._model).__name__} moves all rows at once in every sweep of Gibbs sampling, so "
-                "they must be on one machine: fit it outside of polystick.cluster, or by MeanField() if it has "
-                "that"
+                "they must be on one machine: fit it outside of polystick.cluster, or by MeanField() if it "
+                "has that"
             )
 
     def describe(self, look: Callable[..., Any]) -> Iterator[Any]:
@@ -211,7 +211,7 @@ class ClusterRows:
         self._all_shards(call, take)
         failed = [part.failed for part in parts if part.failed is not None]
         if failed:
-            raise min(failed, key=lambda each: (each[0], each[1]))[2]
+            raise min(failed, key=lambda each: (each.chain, each.block)).error
         return sorted(parts, key=lambda part: part.numbers)
 
     def _all_shards(self, call: Callable[..., Any], take: Callable[..., Iterator[int]]) -> None:

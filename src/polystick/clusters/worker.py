@@ -6,10 +6,11 @@ shard has carried out finds it lost, and it is sent anew.
 """
 
 import hashlib
+import importlib.metadata
 import pickle
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from polystick.inference.execution import Serial, Threads, one_blas_thread
 from polystick.inference.files import read_arrays, write_arrays
 from polystick.inference.held import complaint, packed, unpacked, worked
+from polystick.inference.protocols import Array
 from polystick.inference.recorder import BlockMoments
 from polystick.inference.sums import TreeSum
 from polystick.keys import Key
@@ -45,7 +47,7 @@ class Order(NamedTuple):
     method: str
     priors: Sequence[Any]  # of each chain; None: not this chain
     keys: Sequence[Key] | None = None
-    look: Any = None
+    look: Callable[..., Any] | None = None
 
 
 class Source(NamedTuple):
@@ -61,8 +63,8 @@ class Snapshot(NamedTuple):
     """Where a shard stood after an order: arrays, or the file that has them."""
 
     version: int
-    kind: Any  # of the states
-    arrays: Any = None
+    kind: type  # of the states
+    arrays: Mapping[str, Array] = {}
     path: Path | None = None
     checksum: str = ""
 
@@ -73,13 +75,21 @@ class Lost(NamedTuple):
     number: int
 
 
+class Failed(NamedTuple):
+    """What was raised in a block of a chain."""
+
+    chain: int
+    block: int
+    error: Exception
+
+
 class Part(NamedTuple):
     """What neighbouring shards answer."""
 
     numbers: tuple[int, ...]
     sums: list[TreeSum]
     told: list[list[Any]]
-    failed: Any = None  # (chain, block, exception), the first
+    failed: Failed | None = None  # the first
 
 
 class Host(NamedTuple):
@@ -133,7 +143,7 @@ class _Shard:
 
         for (chain, i), done in zip(jobs, execution.map(work, jobs)):
             if isinstance(done, _Failure):
-                return Part((), sums, told, (chain, self.source.first + i, done.error))
+                return Part((), sums, told, Failed(chain, self.source.first + i, done.error))
             self._keep(order, chain, i, done, sums, told)
         return Part((), sums, told)
 
@@ -174,6 +184,7 @@ class _Shard:
     _weigh = _follow
 
     def _describe(self, order: Order, chain: int, i: int) -> Any:
+        assert order.look is not None
         return order.look(self.model, self.block(i), self.states[chain][i])
 
     def pack(self) -> tuple[Any, dict[str, Any]]:
@@ -207,7 +218,7 @@ def load(
             for order in orders:
                 part = shard.carry_out(pickle.loads(order), execution)
                 if part.failed is not None:
-                    raise part.failed[2]
+                    raise part.failed.error
                 shard.version += 1
         _RUNS.setdefault(run, {})[number] = shard
         return number
@@ -247,7 +258,7 @@ def take_snapshot(run: str, number: int, version: int, folder: Path | None) -> S
         if folder is None:
             return Snapshot(version, kind, arrays)
         path = folder / f"polystick-shard-{run}-{number}-{version}.npz"
-        return Snapshot(version, kind, None, path, write_arrays(path, arrays))
+        return Snapshot(version, kind, {}, path, write_arrays(path, arrays))
 
 
 def _joined(found: Sequence[Part | Lost]) -> list[Part | Lost]:
@@ -278,14 +289,8 @@ def forget(run: str) -> None:
 
 def host() -> Host:
     """Return what must be alike on all hosts, with the hash of fixed numbers that were computed here."""
-    import numba
-
-    import polystick
-
     versions = {
-        "polystick": polystick.__version__,
-        "numba": numba.__version__,
-        "numpy": np.__version__,
+        **{name: importlib.metadata.version(name) for name in ("polystick", "numba", "numpy")},
         "python": ".".join(platform.python_version_tuple()[:2]),
     }
     with one_blas_thread():

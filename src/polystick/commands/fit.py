@@ -322,7 +322,7 @@ def run(kind, *, out, **options):
 @contextlib.contextmanager
 def _elsewhere(cluster, scheduler_file, workers):
     """Run fits on a cluster, if one was named."""
-    import polystick
+    from polystick import cluster as on_cluster
 
     given = [each for each in (cluster, scheduler_file, workers) if each is not None]
     if len(given) > 1:
@@ -333,7 +333,7 @@ def _elsewhere(cluster, scheduler_file, workers):
     address = cluster
     if scheduler_file is not None:
         address = json.loads(Path(scheduler_file).read_text())["address"]
-    with polystick.cluster(address, workers=workers):
+    with on_cluster(address, workers=workers):
         yield
 
 
