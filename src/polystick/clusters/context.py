@@ -147,7 +147,7 @@ def _local(distributed: Any, n_workers: int) -> Iterator[Any]:
     """Yield a client of workers on this machine, which don't hear the Ctrl-C of its terminal."""
     with (
         distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
         ) as local,
         distributed.Client(local, set_as_default=False) as client,
     ):
