@@ -55,10 +55,11 @@ bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/structural_topics.py
 
 docs: .venv/.dev
+	$(BIN)/python tools/make_gallery.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv docs/_build demo
+	rm -rf .venv docs/_build docs/_extra demo
 
 # It works with the NumPy that it says it does not want.
 .venv/.particles: .venv/.bench

@@ -1,9 +1,14 @@
 """Sphinx settings: Markdown pages, docstrings by numpydoc, formulas as MathML (no network, no TeX)."""
 
+from pathlib import Path
+
 from docutils import nodes
+from docutils.parsers.rst import Directive
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import polystick
+
+EXPLORERS = Path(__file__).with_name("_extra") / "explorers"  # made by tools/make_gallery.py
 
 project = "polystick"
 author = "The polystick developers"
@@ -11,7 +16,7 @@ copyright = author
 version = release = polystick.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_extra"]
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
@@ -24,14 +29,15 @@ numpydoc_class_members_toctree = False
 html_theme = "pydata_sphinx_theme"
 html_title = "polystick"
 html_static_path = ["_static"]
-html_css_files = ["math.css"]
+html_extra_path = ["_extra"] if EXPLORERS.exists() else []
+html_css_files = ["math.css", "gallery.css"]
 html_show_sourcelink = False
 html_sidebars = {"**": []}
 html_math_renderer = "mathml"
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -53,6 +59,23 @@ def escape_bars(app, what, name, obj, options, lines):
     lines[:] = [line.replace("|", r"\|") for line in lines]
 
 
+class Explorer(Directive):
+    """The page of a fit of the gallery, in a frame; it works without a network, so it may be sandboxed."""
+
+    required_arguments = 1
+
+    def run(self):
+        name = self.arguments[0]
+        if not (EXPLORERS / f"{name}.html").exists():
+            said = "The explorer of this fit is made by `make docs`."
+            return [nodes.paragraph(said, said)]
+        link = f"../explorers/{name}.html"
+        frame = f'<iframe class="explorer" title="Explorer" loading="lazy" src="{link}"></iframe>'
+        below = f'<p><a href="{link}">The explorer by itself</a></p>'
+        return [nodes.raw("", frame + below, format="html")]
+
+
 def setup(app):
+    app.add_directive("explorer", Explorer)
     app.connect("autodoc-process-docstring", escape_bars, priority=900)  # after numpydoc
     app.add_html_math_renderer("mathml", (write_inline_formula, None), (write_formula, None))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 from polystick import (
     CorrelatedMultinomial,
@@ -36,6 +36,7 @@ PLACES = np.arange(16.0)[:, None]
 GRID = np.column_stack([np.repeat(np.arange(4.0), 4), np.tile(np.arange(4.0), 4)])
 LABELS = np.eye(4, dtype=int)[np.arange(16) % 4]
 STEPS = [ROWS[:9], ROWS[9:]]
+TOKENS = _RNG.integers(4, size=30)
 TEXTS = [f"the {tree} fell on the {beast} that ran" for tree, beast in zip(
     ["ash", "birch", "cedar", "oak"] * 4, ["fox", "hare", "wolf"] * 6
 )]  # fmt: skip
@@ -102,7 +103,7 @@ def _process(model, Z, X):
 def _regression(model, Z, X):
     yield model.predict_proba(Z)
     yield model.score(Z, X)
-    yield model.effects("party" if model.formula else "x0")
+    yield model.effects("year" if model.formula else "x0")
 
 
 def _labels(model, Z, X):
@@ -160,12 +161,32 @@ FACES = {
         _process,
     ),
     "process in the plane": Case(MultinomialGP(**_run(GIBBS)), (GRID, ROWS), _process),
+    "process on a grid": Case(
+        MultinomialGP(
+            covariances.Separable(
+                covariances.OnColumns(Matern(2.0, nu=1.5), 0), covariances.OnColumns(RBF(2.0), 1)
+            ),
+            solver="separable",
+            **_run(GIBBS),
+        ),
+        (GRID, ROWS),
+        _process,
+    ),
+    "process in time": Case(
+        MultinomialGP(Matern(3.0, nu=1.5), solver="markov", **_run(GIBBS)), (PLACES, ROWS), _process
+    ),
     "process, softmax": Case(baselines.LogisticNormalGP(**_run(GIBBS)), (PLACES, ROWS), _process),
     "process, raw": Case(baselines.RawGP(), (PLACES, ROWS), _process),
     "process, static": Case(baselines.Static(), (PLACES, ROWS), _process),
     "regression": Case(MultinomialRegression(**_run(GIBBS)), (PLACES, TABLE), _regression),
     "regression, formula": Case(
         MultinomialRegression("year + party", **_run(GIBBS)), (ABOUT, ROWS), _regression
+    ),
+    "regression, mean field": Case(
+        MultinomialRegression("year", groups="party", **_run(FIELD)), (ABOUT, ROWS), _regression
+    ),
+    "regression, groups": Case(
+        MultinomialRegression("year", groups="party", **_run(GIBBS)), (ABOUT, ROWS), _regression
     ),
     "regression, softmax": Case(
         MultinomialRegression(link="softmax", **_run(GIBBS)), (PLACES, ROWS), _regression
@@ -174,6 +195,9 @@ FACES = {
         baselines.MultinomialProbit(**_run(GIBBS)), (PLACES, LABELS), _labels
     ),
     "states": Case(MultinomialLDS(1, **_run(GIBBS)), (STEPS,), _sequences),
+    "states, memory": Case(
+        MultinomialLDS(1, memory="both", **_run(GIBBS)), ([TOKENS, TOKENS[:9]],), _sequences
+    ),
     "states, mean field": Case(MultinomialLDS(2, **_run(FIELD)), (STEPS,), _sequences),
     "states, softmax": Case(baselines.LogisticNormalLDS(1, **_run(GIBBS)), (STEPS,), _sequences),
     "states, raw": Case(baselines.RawLDS(1, **_run(GIBBS)), (STEPS,), _sequences),

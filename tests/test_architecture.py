@@ -116,6 +116,7 @@ MAY_IMPORT = {
         "paper",
         "printable",
         "sparse_tables",
+        "storage",
         "warmup",
     },
     "demo": {"CorrelatedTopicModel", "Gibbs", "commands", "datasets", "warm_up"},

@@ -28,6 +28,8 @@ PAGES = [
     ),
     "docs/own_models.md",
     "docs/polyagamma.md",
+    "docs/peers.md",
+    *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "gallery").glob("[!i]*.md")),
 ]
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<output>.*?)^```$)?", re.M | re.S

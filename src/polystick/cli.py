@@ -45,6 +45,7 @@ species in samples.
   polystick fit MODEL FILE --out RUN          learn it: topics, multinomial, regression, gp or lds
   polystick show RUN                          tables of what was learned
   polystick plot RUN --out pictures           pictures of it
+  polystick report RUN --out page.html        one page of all of it, to click on
   polystick score RUN OTHER_FILE              how well it predicts other counts
 
 polystick --help has all commands, and polystick COMMAND --help their options."""
@@ -94,16 +95,17 @@ def main(ctx, traceback):
 
 @main.command(short_help="What presidents speak about: topics of bundled speeches.")
 @click.option("--out", default="demo", type=click.Path(file_okay=False), show_default=True,
-              help="Folder for the picture.")  # fmt: skip
+              help="Folder for the picture and the page.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="A part of the speeches and few draws: seconds.")
-def demo(out, quick):
+@click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
+def demo(out, quick, is_opened):
     """Learn what presidents speak about (bundled data): topics, and correlations of their log shares.
 
     Example: polystick demo --out demo
     """
     from polystick.demo import run
 
-    run(Path(out), quick=quick)
+    run(Path(out), quick=quick, is_opened=is_opened)
 
 
 def _speak_of_warnings():

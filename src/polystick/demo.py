@@ -15,14 +15,18 @@ next:
   polystick fit gp FILE --inputs year --out run       shares that change smoothly with time"""
 
 
-def run(folder, *, quick=False):
-    """Fit, print tables, write a picture."""
+_FIRST = "click on a topic of the map, then move the slider of its words; / searches a word"
+
+
+def run(folder, *, quick=False, is_opened=False):
+    """Fit, print tables, write a picture and a page."""
     plot.pyplot()  # before the work, which would be lost without it
     folder.mkdir(parents=True, exist_ok=True)
     addresses, n_topics, sweeps = datasets.load_state_of_the_union(), N_TOPICS, 200
-    counts, words = addresses.counts, addresses.words
+    counts, words, years = addresses.counts, addresses.words, addresses.years
     if quick:
         counts, words, n_topics, sweeps = counts[::10, :1000], words[:1000], 6, 15
+        years = years[::10]
     begin, end = addresses.years[[0, -1]]
     click.echo(f"State of the Union addresses, {begin} to {end}: {counts.shape[0]} passages,")
     click.echo(f"{counts.sum()} words, {counts.shape[1]} of them different; {n_topics} topics\n")
@@ -37,6 +41,13 @@ def run(folder, *, quick=False):
     association = model.topic_association(counts)
     _print_tables(model, words, association)
     click.echo(f"picture: {_draw(model, words, association, folder)}\n\n{_NEXT}")
+    more = {"documents": counts, "words": words, "times": years, "association": association}
+    page = model.report(folder / "page.html", title="State of the Union addresses", **more)
+    click.echo(
+        f"\nthe explorer: {page}\n  open it in a browser (polystick demo --open does); {_FIRST}"
+    )
+    if is_opened:
+        click.launch(str(page))
 
 
 def _print_tables(model, words, association):

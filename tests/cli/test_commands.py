@@ -18,6 +18,7 @@ from click.testing import CliRunner
 
 from polystick import Posterior
 from polystick.cli import COMMANDS, main
+from polystick.commands import runs
 from polystick.commands.models import read_data
 from polystick.commands.runs import open_run
 from polystick.demo import N_TOPICS
@@ -477,6 +478,19 @@ def test_a_run_goes_on_with_its_own_data_and_model(folder, run):
     assert "holds a run of multinomial, not of topics" in result.stderr
 
 
+def test_a_result_that_finds_no_room_tells_of_the_checkpoint(folder, tmp_path, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    fit = ["fit", "multinomial", folder / "wide.csv", "--out", tmp_path / "run", *SHORT]
+    with monkeypatch.context() as patch:
+        patch.setattr(Posterior, "save", full)
+        told = call(*fit, code=1).stderr
+    assert "No space left on device), but its checkpoint is whole; make room, and repeat" in told
+    call(*fit, "--resume")
+    call("show", tmp_path / "run")
+
+
 def test_folders_that_are_no_runs_are_refused(folder, run, tmp_path):
     for command in (["show", folder], ["plot", folder, "--out", tmp_path], ["score", folder, "x"]):
         assert "has no settings.json" in call(*command, code=1).stderr
@@ -492,6 +506,10 @@ def test_a_run_that_has_not_ended_or_is_damaged_is_refused(run, tmp_path):
     (copy / "settings.json").write_text(json.dumps(settings))
     assert "its checksum does not fit" in call("show", copy, code=1).stderr
     del settings["model_sha256"]
+    (copy / "settings.json").write_text(json.dumps(settings))
+    assert "was edited: its checksum does not fit" in call("show", copy, code=1).stderr
+    del settings["checksum"]
+    settings["checksum"] = runs._checksum(settings)
     (copy / "settings.json").write_text(json.dumps(settings))
     assert "has not ended" in call("show", copy, code=1).stderr
     (copy / "settings.json").write_text(json.dumps({**settings, "format": 99}))
@@ -556,6 +574,8 @@ def test_demo_prints_tables_and_draws_a_picture(tmp_path):
     assert "Topics that go together in passages" in result.stdout
     assert "next:" in result.stdout
     assert (tmp_path / "new" / "topics.png").read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path / "new" / "page.html") in result.stdout.partition("the explorer: ")[2]
+    assert "State of the Union" in (tmp_path / "new" / "page.html").read_text()
     page = " ".join((Path(__file__).parents[2] / "docs" / "index.md").read_text().split())
     title, picture = result.stdout.split(",")[0], re.search(r"picture: (.*)", result.stdout)[1]
     for what in (title, f"{N_TOPICS} topics", f"demo/{Path(picture).name}", "together or apart"):

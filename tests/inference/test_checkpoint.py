@@ -314,6 +314,18 @@ def test_a_run_saves_itself_as_often_as_it_is_told(tmp_path):
     assert [saves(0.0), saves(1e6)] == [7, 0]  # told before the last save
 
 
+def test_a_run_that_moved_says_what_is_different(cut_run):
+    manifest = json.loads((cut_run / "polystick-manifest.json").read_text())
+    assert {*manifest["machine"]} >= {"polystick", "numpy", "scipy", "numba", "blas", "cpu"}
+    elsewhere = {**manifest["machine"], "numpy": "1.0", "cpu": "abacus"}
+    rewrite(cut_run, machine=elsewhere)
+    with pytest.warns(
+        RuntimeWarning, match=r"made elsewhere \(numpy 1.0 there, \S+ here\); it goes"
+    ):
+        same(run(cut_run, resume=True), run(None))
+    run(cut_run, resume=True)  # the last to write was this machine
+
+
 # one writer
 
 

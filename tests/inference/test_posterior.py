@@ -9,6 +9,7 @@ import xarray as xr
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.posterior import Posterior
+from polystick.inference.stochastic import StochasticVI
 from toy_model import Toy
 
 X = np.random.default_rng(5).normal(1.0, 1.4, size=37)
@@ -64,8 +65,10 @@ def test_a_file_of_someone_else_is_refused(tmp_path):
     xr.DataTree.from_dict({"posterior": xr.Dataset({"a": ("x", [1.0])})}).to_netcdf(
         tmp_path / "other.nc", engine="h5netcdf"
     )
-    with pytest.raises(ValueError, match="polystick's format 2; got None"):
+    with pytest.raises(ValueError, match="it has no checksum at its end"):
         Posterior.load(tmp_path / "other.nc")
+    with pytest.raises(ValueError, match="polystick's format 2; got None"):
+        Posterior.load(tmp_path / "other.nc", unchecked=True)
 
 
 def test_paths_that_lead_nowhere(gibbs, tmp_path):
@@ -172,9 +175,24 @@ def test_files_of_format_1_are_read(gibbs, tmp_path):
     old["sample_stats"] = stats
     old.attrs["polystick_format"] = 1
     old.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
-    loaded = Posterior.load(tmp_path / "old.nc")
+    with pytest.raises(ValueError, match="it has no checksum at its end"):
+        Posterior.load(tmp_path / "old.nc")
+    loaded = Posterior.load(tmp_path / "old.nc", unchecked=True)
     np.testing.assert_array_equal(loaded.log_likelihood, gibbs.log_likelihood)
     assert loaded.summary() == gibbs.summary()
+
+
+def test_the_bound_is_a_float_in_all_cases(field, tmp_path):
+    saved = {"seed": 1, "checkpoint": tmp_path / "run"}
+    short, longer = (MeanField(max_sweeps=n, tolerance=1e-9, n_draws=3) for n in (2, 4))
+    with pytest.warns(match="did not converge"):
+        short.run(Toy(), Toy().shards(X), **saved)
+    with pytest.warns(match="did not converge"):
+        resumed = longer.run(Toy(), Toy().shards(X), **saved, resume=True)
+    loaded = Posterior.load(field.save(tmp_path / "draws.nc"))
+    batches = StochasticVI(8, n_passes=1, n_draws=3).run(Toy(), Toy().shards(X), seed=1)
+    for posterior in (field, resumed, loaded, batches):
+        assert type(posterior.tree.attrs["elbo"]) is float
 
 
 def test_mean_field_draws_are_from_the_factor(field):

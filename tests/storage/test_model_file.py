@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import polystick
 from every_face import ABOUT, FACES, ROWS, answers, fitted
-from hostile_files import (
+from hostile_models import (
     CONTENT,
     MANIFEST,
     Bomb,
@@ -151,6 +151,12 @@ def test_progress_and_checkpoint_stay_behind(tmp_path):
     assert model.checkpoint == tmp_path / "run"
 
 
+def test_a_file_does_not_say_where_a_later_run_writes(rows, tmp_path):
+    path = with_content(tmp_path / "wrong", rows, at_top(checkpoint="/etc", progress="x"))
+    assert load(path).checkpoint is None
+    assert load(path).progress is None
+
+
 @pytest.mark.parametrize("seed", [np.random.RandomState(3), np.random.default_rng(3), 2**70])
 def test_seeds_of_all_kinds_survive(tmp_path, seed):
     model = baselines.DirichletMultinomial(random_state=seed).fit(*FACES["rows"].data)
@@ -210,6 +216,22 @@ def test_draws_thins_what_is_large_and_keeps_the_rest(tmp_path):
     for more in ({}, {"posterior": True}):
         again = load(model.save(tmp_path / "again.polystick", **more))
         np.testing.assert_array_equal(again.predict_proba(counts), model.predict_proba(counts))
+
+
+def test_tables_of_topics_stay_when_draws_are_thinned(tmp_path):
+    counts = np.random.default_rng(0).poisson(0.3, (40, 400))
+    thin = Gibbs(40, 2, n_chains=2, max_bytes=2**20)
+    model = CorrelatedTopicModel(12, inference=thin, random_state=0, n_jobs=1).fit(counts)
+    assert model.posterior_["topics"].shape[:2] == (2, 20)  # already every other one
+    few = load(model.save(tmp_path / "few.polystick", draws=8))
+    kept = few.posterior_.numbers("topics")
+    assert len(kept) == 4
+    taken = np.isin(model.posterior_.numbers("topics"), kept)
+    np.testing.assert_array_equal(few.posterior_["topics"], model.posterior_["topics"][:, taken])
+    np.testing.assert_array_equal(few.topics_, model.topics_)
+    np.testing.assert_array_equal(few.transform(counts), model.transform(counts))
+    assert few.posterior_.summary() == model.posterior_.summary()
+    assert np.isfinite(few.score(counts[:4]))
 
 
 @pytest.mark.parametrize(
@@ -430,6 +452,8 @@ HOSTILE = [
     "I(9 ** 9 ** 9)",
     "I([1] * 10)",
     "f(year)",
+    "f(year) ~ year",
+    "year | f(year)",
 ]
 
 
@@ -437,7 +461,8 @@ HOSTILE = [
 def test_formulas_that_call_are_refused(tmp_path, formula):
     sign = tmp_path / "sign"
     path = fitted("regression, formula").save(tmp_path / "model")
-    formula = "{" + formula.replace("{sign}", str(sign)) + "}"
+    formula = formula.replace("{sign}", str(sign))
+    formula = formula if "year)" in formula else "{" + formula + "}"
 
     def as_parameter(content):
         content["state"]["formula"] = formula
@@ -451,6 +476,18 @@ def test_formulas_that_call_are_refused(tmp_path, formula):
         with pytest.raises(ModelFileError, match="only have columns, numbers, arithmetic"):
             load(with_content(tmp_path / "wrong", path, change))
     assert not sign.exists()
+
+
+@pytest.mark.parametrize("formula", ["year +* 2", "year ~ party", "a" * 20_000, "(", "{", "\0"])
+def test_specs_that_make_no_sense(tmp_path, formula):
+    path = fitted("regression, formula").save(tmp_path / "model")
+
+    def change(content):
+        content["state"]["design_"]["state"]["spec"]["formula"] = formula
+        return content
+
+    with pytest.raises(ModelFileError, match=r"formula|makes no sense"):
+        load(with_content(tmp_path / "wrong", path, change))
 
 
 def test_formulas_that_call_are_not_saved(tmp_path):

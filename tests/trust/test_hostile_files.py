@@ -4,10 +4,10 @@ import resource
 from pathlib import Path
 
 import numba
+import odd_files
 import pytest
 from click.testing import CliRunner
 
-import hostile_files
 from polystick.cli import main
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="minutes without the compiler")
@@ -47,7 +47,7 @@ def fit(kind, path, out):
 
 
 def test_hostile_files_get_a_sentence(tmp_path, little_memory):
-    files = hostile_files.write_all(tmp_path)
+    files = odd_files.write_all(tmp_path)
     assert len(files) >= 190
     fitted = set()
     for number, (name, path) in enumerate(files.items()):
@@ -66,4 +66,4 @@ def test_hostile_files_get_a_sentence(tmp_path, little_memory):
             assert "Unable to allocate" not in done.stderr, name
             assert not out.exists(), name
     assert fitted == FINE
-    assert not (tmp_path / hostile_files.PWNED).exists()
+    assert not (tmp_path / odd_files.PWNED).exists()

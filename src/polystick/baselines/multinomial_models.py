@@ -71,6 +71,8 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     (4, 3)
     """
 
+    _explored_as = "rows"
+
     def __init__(self, *, share_concentration=1.0, tolerance=1e-9, max_iter=200, random_state=None):
         self.share_concentration = share_concentration
         self.tolerance = tolerance

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.alignment import align
 from polystick.baselines.hidden_markov import Parameters
 from polystick.estimators.intervals import interval
 from polystick.estimators.sequence_face import STATES
@@ -54,7 +55,8 @@ def likeliest_parameters(face):
 def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
     """Return the probabilities of states at each step given the whole sequence, a list of (steps, S).
 
-    Averages over posterior draws of the parameters; their states agree as far as chains do.
+    Averages over posterior draws of the parameters, whose states are those of `decode` as nearly as can be,
+    by what they emit.
 
     Parameters
     ----------
@@ -64,15 +66,15 @@ def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
         Posterior draws to average over.
     """
     read, found = _smoothed(face, X, lengths, n_draws)
-    mean = np.mean([states for _, states in found], axis=0)
+    mean = np.mean([states[:, order] for _, states, order in found], axis=0)
     return np.split(mean, np.cumsum(read.lengths)[:-1])
 
 
 def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
     """Return states and probabilities of each step given the whole sequence, a list of `Smoothed`.
 
-    States are given as the probabilities of each, and `states_sd` as the standard deviations of their
-    indicators. `lower` and `upper` are over posterior draws of the parameters.
+    States are named as in `decode`, and given as the probabilities of each; `states_sd` are the standard
+    deviations of their indicators. `lower` and `upper` are over posterior draws of the parameters.
 
     Parameters
     ----------
@@ -85,10 +87,10 @@ def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
     """
     check_level(level)
     read, found = _smoothed(face, X, lengths, n_draws)
-    states = np.mean([part for _, part in found], axis=0)
+    states = np.mean([part[:, order] for _, part, order in found], axis=0)
     edges, result = np.concatenate([[0], np.cumsum(read.lengths)]), []
     for first, stop, index in zip(edges, edges[1:], read.indexes):
-        pi = np.stack([law.probabilities(part[first:stop]) for law, part in found])
+        pi = np.stack([law.probabilities(part[first:stop]) for law, part, _ in found])
         mean, lower, upper = interval(pi, level, np.asarray)
         law = states[first:stop]
         spread = np.sqrt(np.maximum(law * (1.0 - law), 0.0))
@@ -97,14 +99,17 @@ def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
 
 
 def _smoothed(face, X, lengths, n_draws):
-    """Return what came in, and pairs of a predictor and the probabilities of states (S, steps)."""
+    """Return what came in, and for each draw a predictor, states (steps, S) and their order in `decode`."""
     check_integer("n_draws", n_draws, at_least=1)
     read = face._read_again(X, None, lengths)
     shards = face._shards(face.model_, read)
-    predictors = [face.model_.predictor(draw) for draw in face._draws(n_draws)]
+    draws = face._draws(n_draws)
+    emissions = [likeliest_parameters(face).emission, *(draw["emission"] for draw in draws)]
+    predictors = [face.model_.predictor(draw) for draw in draws]
 
     def work(predictor):
-        return predictor, np.concatenate([predictor.smooth(shard) for shard in shards])
+        return np.concatenate([predictor.smooth(shard) for shard in shards])
 
     with execution_for(face.n_jobs) as execution, one_blas_thread():
-        return read, list(execution.map(work, predictors))
+        found = list(execution.map(work, predictors))
+    return read, list(zip(predictors, found, align(emissions)[0][1:]))

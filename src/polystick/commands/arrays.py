@@ -3,25 +3,22 @@
 A header costs nothing to write, and compiled code follows an index wherever it leads.
 """
 
-import contextlib
 import io
 import math
 import warnings
 import zipfile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.io
 import scipy.sparse
 
 from polystick.commands.packed import unpacked
 from polystick.sparse_tables import check_cells, check_width
 
-__all__ = ["SPARSE", "offsets_of", "read_arrays", "read_market", "sparse_table", "tokens_of"]
+__all__ = ["SPARSE", "offsets_of", "read_arrays", "sparse_table", "tokens_of"]
 
 SPARSE = {"data", "indices", "indptr", "shape"}
 _DENSEST = 1100  # deflate makes nothing smaller than by this
-_EMPTY_ROWS = 10**7  # that a matrix may claim without a cell to show for them
 
 
 class _Cells(NamedTuple):
@@ -150,37 +147,3 @@ def offsets_of(arrays, n_tokens, path):
             f"{some_of(offsets)}"
         )
     return offsets
-
-
-def read_market(path):
-    """Return the matrix in a Matrix Market file."""
-    content = unpacked(path)
-    try:
-        _refuse_false_size(content, path)
-        _rewind(content)
-        matrix: Any = scipy.io.mmread(content, spmatrix=False)
-    except MemoryError:
-        raise
-    except Exception as error:  # as above
-        raise ValueError(f"{path} must be a Matrix Market file ({error})") from error
-    if matrix.dtype.kind not in "iufb":
-        raise ValueError(f"{path} must hold numbers of things; got {matrix.dtype} ones")
-    check_width(matrix.shape[1])
-    if scipy.sparse.issparse(matrix):
-        check_cells(matrix, str(path))
-    return scipy.sparse.csr_array(matrix)
-
-
-def _refuse_false_size(content, path):
-    """Raise where the first line of numbers claims more than the file can hold."""
-    is_memory = isinstance(content, io.BytesIO)
-    n_bytes = len(content.getbuffer()) if is_memory else path.stat().st_size
-    with contextlib.nullcontext(content) if is_memory else open(path, "rb") as file:
-        kind = file.readline(1000).lower()
-        said = next((line for line in file if line.strip() and line[:1] != b"%"), b"")
-    sizes = [int(number) for number in said.split()]
-    n_rows, n_columns, *_ = sizes
-    n_cells = sizes[2] if b"coordinate" in kind else n_rows * n_columns
-    if min(sizes) < 0 or n_cells > n_bytes or n_rows > max(_EMPTY_ROWS, n_bytes):
-        raise ValueError(f"it claims {' x '.join(map(str, sizes))}, more than it can hold")
-    check_width(n_columns)

@@ -18,11 +18,11 @@ from polystick.commands.arrays import (
     SPARSE,
     offsets_of,
     read_arrays,
-    read_market,
     sparse_table,
     tokens_of,
 )
 from polystick.commands.documents import Documents, read_lines, read_names, some
+from polystick.commands.market import read_market
 from polystick.commands.packed import ending_of, said_whole, unpacked
 
 __all__ = [

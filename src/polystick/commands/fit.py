@@ -394,7 +394,9 @@ def _run(kind, *, file, out, resume, as_json, **given):
         estimator.fit(*data.arguments, resume=resume, **data.about)
     about = {"file": Path(file).name, **size, "sweeps": int(estimator.n_iter_)}
     pairs = models.associations_of(kind, estimator, data)
-    if not runs.finish(folder, kind, options, estimator, pairs, data=about):
+    with runs.told_of_checkpoint(folder):
+        has_draws = runs.finish(folder, kind, options, estimator, pairs, data=about)
+    if not has_draws:
         note("no draws.nc was written: pip install polystick[io]")
     outcome = {
         "run": str(folder),

@@ -1,5 +1,6 @@
 """The models of the command line: how each is made, what it reads, and what its options are."""
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -121,7 +122,7 @@ def _inference(options, max_bytes):
 def _make_topics(options, common):
     from polystick import CorrelatedTopicModel
 
-    more = {"vectorizer": options["vectorizer"], "prevalence": options.get("prevalence")}
+    more = {"vectorizer": options["vectorizer"], "prevalence": _kept(options.get("prevalence"))}
     return CorrelatedTopicModel(options["topics"], **more, **common)
 
 
@@ -149,12 +150,21 @@ def _make_regression(options, common):
 
     asked = options["overdispersion"]
     return MultinomialRegression(
-        options["formula"],
+        _kept(options["formula"]),
         groups=options.get("groups"),
         overdispersion=None if asked == "none" else asked,
         link=options["link"],
         **common,
     )
+
+
+def _kept(formula):
+    """Return a formula that the folder of a run can hold; raise now, not when hours have passed."""
+    if formula is not None and importlib.util.find_spec("formulaic"):
+        from polystick.storage import refuse_calls
+
+        refuse_calls(formula)
+    return formula
 
 
 # what they read

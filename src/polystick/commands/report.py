@@ -24,15 +24,24 @@ def _reading(function):
 @click.option("--out", required=True, metavar="FILE", type=click.Path(dir_okay=False),
               help="The page, such as page.html.")  # fmt: skip
 @click.option("--data", metavar="FILE", type=click.Path(),
-              help="The file of the fit, or another like it: documents to be shown.")  # fmt: skip
+              help="A file like that of the fit: documents or rows to be shown or scored.")  # fmt: skip
 @click.option("--title", help="Of the page. [default: the name of the model]")
 @click.option("--open", "is_opened", is_flag=True, help="Open the page in a browser.")
 @_reading
 def report(run, out, data, title, is_opened, **given):
     """Write one HTML page that shows what a model has learned; it needs no network and no server.
 
-    Of topics: a map, their words, which go together, chains and, with --data, documents. The page holds the
-    parts of the documents that it shows.
+    \b
+    topics       a map, words, which go together, chains; with --data documents
+    multinomial  shares, which categories go together; with --data its rows, and
+                 rows drawn anew beside them
+    regression   what each covariate does, any two of its values compared, groups
+    gp           paths with bands, or a map with a slider through time; with --data
+                 how well counts that were held out are foretold
+    lds          probabilities over time, a forecast, states
+    and of each whether to trust the run, its settings, seed and versions
+
+    The page holds the parts of the data that it shows.
 
     \b
     Example: polystick report run --out page.html
@@ -77,14 +86,28 @@ def _documents(opened, path, options):
     return {"documents": documents, **shown, **data.about}
 
 
+def _rows(opened, path, options):
+    from polystick.commands.models import read_data
+
+    return {"counts": read_data(opened.kind, path, options, opened.names).arguments[0]}
+
+
+def _held_out(opened, path, options):
+    from polystick.commands.models import read_data
+
+    return {"held_out": read_data(opened.kind, path, options, opened.names).arguments}
+
+
 def _nothing(opened, path, options):
-    raise ValueError(f"--data is for topics; this is a run of {opened.kind}; leave it out")
+    raise ValueError(
+        f"the page of a run of {opened.kind} shows what it was fitted to; leave --data out"
+    )
 
 
 _ABOUT = {
     "topics": _documents,
-    "multinomial": _nothing,
-    "gp": _nothing,
+    "multinomial": _rows,
+    "gp": _held_out,
     "lds": _nothing,
     "regression": _nothing,
 }

@@ -25,15 +25,22 @@ from polystick.commands.options import spelled
 from polystick.commands.slim import slimmed
 from polystick.folders import LOCK, one_writer, whole
 
-__all__ = ["Run", "begin", "finish", "held", "open_run", "started"]
+__all__ = ["Run", "begin", "finish", "held", "open_run", "started", "told_of_checkpoint"]
 
-FORMAT = 2
+FORMAT = 3  # checksums of the settings and the categories
 _KIND = "polystick run"
 _MAY_CHANGE = {"threads", "draws", "min_ess", "max_draws", "checkpoint_every"}  # when a run goes on
 _RESULT = ("data", "model_sha256")  # of settings, once there is one
 _SETTINGS, _CATEGORIES, _MODEL = "settings.json", "categories.json", "model.polystick"
 _OLD_MODEL = "model.pickle"  # of earlier versions: never read
 _ASSOCIATIONS, _DRAWS = "associations.csv", "draws.nc"
+_HOLDS = {
+    "topics": "CorrelatedTopicModel",
+    "multinomial": "CorrelatedMultinomial",
+    "regression": "MultinomialRegression",
+    "gp": "MultinomialGP",
+    "lds": "MultinomialLDS",
+}
 _CHECKPOINT, _GONE = "checkpoint", "checkpoint.tmp"
 _BEFORE_A_RUN = {
     LOCK,
@@ -118,7 +125,8 @@ def note(folder, kind, options, **more):
 
     Path(folder).mkdir(parents=True, exist_ok=True)
     settings = {"kind": _KIND, "format": FORMAT, "version": __version__, "model": kind}
-    _write(Path(folder) / _SETTINGS, _encode({**settings, "options": options, **more}))
+    settings |= {"options": options, **more}
+    _write(Path(folder) / _SETTINGS, _encode({**settings, "checksum": _checksum(settings)}))
 
 
 @contextlib.contextmanager
@@ -130,8 +138,9 @@ def started(folder, kind, options, names):
     path, checkpoint = Path(folder) / _SETTINGS, Path(folder) / _CHECKPOINT
     before = path.read_bytes() if path.exists() else None
     _refuse_other_names(folder, names)
-    former = {} if before is None else json.loads(before)
-    note(folder, kind, options, **{name: former[name] for name in _RESULT if name in former})
+    former = {} if before is None else _settings(folder)
+    kept = {name: former[name] for name in _RESULT if name in former}
+    note(folder, kind, options, **kept, categories_sha256=_sha256_of(_encode(names)))
     _write(Path(folder) / _CATEGORIES, _encode(names))
     try:
         yield
@@ -147,7 +156,7 @@ def started(folder, kind, options, names):
 
 def _refuse_other_names(folder, names):
     path = Path(folder) / _CATEGORIES
-    known = json.loads(path.read_bytes()) if path.exists() else names
+    known = _categories(Path(folder), _settings(Path(folder))) if path.exists() else names
     if known != names:
         other = next((a, b) for a, b in itertools.zip_longest(known, names) if a != b)
         raise ValueError(
@@ -177,6 +186,7 @@ def finish(folder, kind, options, estimator, associations=None, **more):
     if has_draws and kind == "topics":
         kept.posterior_ = None
     kept.save(folder / _MODEL, posterior=True)
+    more["categories_sha256"] = _sha256(folder / _CATEGORIES)
     note(folder, kind, options, **more, model_sha256=_sha256(folder / _MODEL))
     (folder / _OLD_MODEL).unlink(missing_ok=True)
     if kind == "topics" and _has_ended(estimator) and not options.get("keep_checkpoint"):
@@ -189,6 +199,20 @@ def _drop_checkpoint(folder):
     shutil.rmtree(folder / _GONE, ignore_errors=True)  # where this was killed
     (folder / _CHECKPOINT).rename(folder / _GONE)
     shutil.rmtree(folder / _GONE, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def told_of_checkpoint(folder):
+    """Say of a result that can't be written what there is to go on from."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:  # h5py raises either where a disk is full
+        is_there = (Path(folder) / _CHECKPOINT / "polystick-manifest.json").exists()
+        left = "its checkpoint is whole" if is_there else "it has no checkpoint"
+        raise RuntimeError(
+            f"the result could not be written to {folder} ({error}), but {left}; make room, and repeat the "
+            "command with --resume"
+        ) from error
 
 
 def _has_ended(estimator):
@@ -204,13 +228,17 @@ def open_run(folder, threads=None):
             f"the run in {folder} has not ended; go on with the command that started it and --resume"
         )
     estimator = _model(folder, settings)
-    if estimator.posterior_ is None:
+    if getattr(estimator, "posterior_", None) is None:
         from polystick import Posterior
 
         estimator.posterior_ = Posterior.load(folder / _DRAWS)
     estimator.set_params(n_jobs=threads, progress=False, checkpoint=None)
-    names = json.loads((folder / _CATEGORIES).read_bytes())
+    names = _categories(folder, settings)
     return Run(settings["model"], settings["options"], names, estimator, _associations(folder))
+
+
+def _categories(folder, settings):
+    return json.loads(_checked(folder / _CATEGORIES, settings.get("categories_sha256")))
 
 
 def _associations(folder):
@@ -218,6 +246,17 @@ def _associations(folder):
 
     path = folder / _ASSOCIATIONS
     return pd.read_csv(path) if path.is_file() else None
+
+
+def _checked(path, sha):
+    """Return the content of a file of a run, which must be what was written."""
+    content = path.read_bytes() if path.is_file() else b""
+    if _sha256_of(content) != sha:
+        raise ValueError(
+            f"{path} is damaged or missing: its checksum does not fit; restore it from a copy, or repeat the "
+            "fit in another folder"
+        )
+    return content
 
 
 def _settings(folder):
@@ -228,8 +267,9 @@ def _settings(folder):
         )
     try:
         settings = json.loads(path.read_bytes())
+        checksum = settings.pop("checksum", None)
         known = settings["kind"] == _KIND and settings["format"] == FORMAT
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
             f"{path} must be the settings of a run; it can't be read as such"
         ) from error
@@ -238,7 +278,20 @@ def _settings(folder):
             f"{path} must be the settings of a run in format {FORMAT}; got {settings['format']} by "
             f"version {settings.get('version')}; use the version that wrote it"
         )
+    if checksum != _checksum(settings):
+        raise ValueError(
+            f"{path} is damaged or was edited: its checksum does not fit; it was left as it is: restore it "
+            "from a copy, or start anew in another folder"
+        )
     return settings
+
+
+def _checksum(settings):
+    return _sha256_of(json.dumps(settings, sort_keys=True).encode())
+
+
+def _sha256_of(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 def _model(folder, settings):
@@ -255,7 +308,11 @@ def _model(folder, settings):
             f"{path} is damaged or missing: its checksum does not fit; repeat the fit with --resume to write "
             "it anew"
         )
-    return load(path)
+    estimator = load(path)
+    kind, held = settings["model"], type(estimator).__name__
+    if held != _HOLDS.get(kind):
+        raise ValueError(f"{path} must hold the model of a run of {kind!r}; it holds a {held}")
+    return estimator
 
 
 def _sha256(path):

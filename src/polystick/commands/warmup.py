@@ -5,11 +5,21 @@ import time
 import click
 
 from polystick.commands.speech import say
-from polystick.warmup import names, warm_up
+
+
+class Model(click.ParamType):
+    """A model that can be warmed up; which there are is looked up when one is named, for it takes long."""
+
+    name = "model"
+
+    def convert(self, value, param, ctx):
+        from polystick.warmup import names
+
+        return click.Choice(names()).convert(value, param, ctx)
 
 
 @click.command()
-@click.argument("models", nargs=-1, type=click.Choice(names()))
+@click.argument("models", nargs=-1, type=Model())
 def warmup(models):
     """Compile what MODELS need (default: all), by all cores; it is done once for each version.
 
@@ -19,6 +29,8 @@ def warmup(models):
 
     Example: polystick warmup topics
     """
+    from polystick.warmup import warm_up
+
     begun = time.perf_counter()
     n_compiled = warm_up(*models)
     if n_compiled:

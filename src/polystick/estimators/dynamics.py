@@ -1,6 +1,7 @@
 """The face of multinomial linear dynamical systems: states behind sequences."""
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
@@ -10,6 +11,7 @@ from polystick.models import gauge
 from polystick.models.dynamics import MultinomialDynamics
 from polystick.models.frequencies import smoothed
 from polystick.models.memory import Memory
+from polystick.models.switching import SwitchingDynamics
 from polystick.validation import check_integer, check_positive
 
 _PLACES = {None: (), "states": ("states",), "emissions": ("emissions",),
@@ -51,9 +53,15 @@ class MultinomialLDS(DynamicsEstimator):
         ("cache"), what followed the last one and the last two ("context"), or both. Their weights, and how
         fast the cache fades, are learned. "auto" is both for Gibbs sampling of tokens in sequences of 1000
         or more on average, and else None; rows of counts have no memory.
+    n_regimes : int
+        How many laws of motion there are. With more than one, regimes follow each other in a Markov chain
+        that stays about fifty steps a priori, and each has dynamics and noise of its own, behind one
+        emission. By Gibbs sampling; predictions are by particles of regimes and states, in Python, so they
+        take longer.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="auto"
         How K categories become K - 1 binary splits; see `CorrelatedMultinomial`. "auto" is sticks by
-        frequency for up to 50 categories and a balanced tree for more.
+        frequency for up to 50 categories and a balanced tree for more. In a "learned" tree categories are
+        near each other that are seen near each other, or whose counts rise and fall together.
     n_categories : int or None
         None is the largest token + 1, or the number of columns.
     inference : Gibbs, MeanField or None
@@ -78,6 +86,9 @@ class MultinomialLDS(DynamicsEstimator):
         Draws of `dynamics`, `dynamics_cov`, `emission`, `emission_bias` and so on, and of `states`.
         States may be turned without any change of the counts' law, so that these draws do not converge one
         by one: judge a run by `probability_draws`.
+    regimes_ : list of arrays (steps, n_regimes)
+        The probabilities of regimes at each step of the fit, the calmest first: the one of least movement of
+        psi in a step. Look at `posterior_` where chains disagree.
     decomposition_ : Decomposition
     sequences_ : list
         As they were read.
@@ -100,9 +111,9 @@ class MultinomialLDS(DynamicsEstimator):
     _takes_inputs = True
 
     def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
-                 bias_scale="learned", input_scale=1.0, memory="auto", decomposition="auto",
-                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+                 bias_scale="learned", input_scale=1.0, memory="auto", n_regimes=1,
+                 decomposition="auto", n_categories=None, inference=None, random_state=None,
+                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_states = n_states
         self.inputs_on = inputs_on
         self.emission_bias = emission_bias
@@ -110,6 +121,7 @@ class MultinomialLDS(DynamicsEstimator):
         self.bias_scale = bias_scale
         self.input_scale = input_scale
         self.memory = memory
+        self.n_regimes = n_regimes
         self.decomposition = decomposition
         self.n_categories = n_categories
         self.inference = inference
@@ -121,6 +133,7 @@ class MultinomialLDS(DynamicsEstimator):
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
+        check_integer("n_regimes", self.n_regimes, at_least=1)
         for name in ("emission_scale", "input_scale"):
             check_positive(name, getattr(self, name))
         places = self._places()
@@ -133,7 +146,7 @@ class MultinomialLDS(DynamicsEstimator):
         scales = (
             [float(self.emission_scale)] * d + self._bias_scales() + [float(self.input_scale)] * e
         )
-        return MultinomialDynamics(
+        base = MultinomialDynamics(
             decomposition,
             MatrixNormalInverseWishart(np.zeros((d, d + q)), np.eye(d + q), np.eye(d), d + 2.0),
             NormalInverseWishart(np.zeros(d), 1.0, np.eye(d), d + 2.0),
@@ -144,6 +157,24 @@ class MultinomialLDS(DynamicsEstimator):
             memory=self._make_memory(decomposition, frequencies),
             learns_bias_scale=self._learns_bias_scale(),
         )
+        return base if self.n_regimes == 1 else self._switching(base)
+
+    def _switching(self, base):
+        """Return the model of several regimes."""
+        if not isinstance(self._schedule(), Gibbs):
+            raise ValueError(
+                "regimes need inference=Gibbs(...); with mean field leave n_regimes out"
+            )
+        return SwitchingDynamics(base, self.n_regimes)
+
+    @property
+    def regimes_(self):
+        """The probabilities of regimes at each step of the fit, a list of (steps, n_regimes)."""
+        check_is_fitted(self)
+        if self.n_regimes == 1:
+            return [np.ones((length, 1)) for length in self.read_.lengths]
+        mean = self.posterior_.running("regimes")[0]
+        return np.split(mean, np.cumsum(self.read_.lengths)[:-1])
 
     def _learns_bias_scale(self):
         is_learned = isinstance(self.bias_scale, str) and self.bias_scale == "learned"

@@ -28,7 +28,10 @@ class Explored(BaseEstimator):
         **about
             What the page shows besides the fit. Topics: `documents`, as in `transform`, with their `times`
             and `covariates`, `texts` where documents are counts, `words` where these have no names, and
-            `association`, what `topic_association` returned.
+            `association`, what `topic_association` returned. Rows of counts: `counts`, whose rows are shown
+            and checked. Processes: `held_out`, inputs and counts to be scored, `inputs`, names of the
+            columns where they had none, and `places`, a table with the coordinates of places by their
+            names. Sequences: `n_steps` of the forecast.
 
         Returns
         -------

@@ -1,5 +1,7 @@
 """The face that all models of counts at inputs share."""
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +21,8 @@ class ProcessEstimator(Face):
     It has `_learn`, `predict_proba`, `score_samples`, `score` and, where the counts of its fit need not be
     whole, `_needs_whole_counts`.
     """
+
+    _explored_as: ClassVar[str | None] = "processes"
 
     def fit(self, Z, X=None, *, y=None, resume=False):
         """Learn from counts X at inputs Z.

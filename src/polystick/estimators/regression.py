@@ -97,6 +97,7 @@ class MultinomialRegression(Face):
     (3, 4)
     """
 
+    _explored_as = "regressions"
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs, MeanField)
     _model_of = staticmethod(parts.build)
     _listed = "regression"
@@ -159,6 +160,16 @@ class MultinomialRegression(Face):
         self.decomposition_ = getattr(model, "decomposition", None)
         self._seen = counts
         return self
+
+    @property
+    def frame_(self):
+        """The covariates of the fit, over whose rows effects are averages."""
+        return self._frame
+
+    @property
+    def group_names_(self):
+        """The factors of groups, as `group_effects` calls them."""
+        return list(self._grouping.names)
 
     # predictions
 

@@ -1,5 +1,7 @@
 """The face that all models of sequences share."""
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,6 +42,7 @@ class SequenceEstimator(Face):
     progress and checkpoint.
     """
 
+    _explored_as: ClassVar[str | None] = "sequences"
     _takes_inputs = False
     _has_particles = False  # in its filters
     _goes_on = True  # its filter, from a state

@@ -23,6 +23,7 @@ import scipy.sparse
 
 from polystick.folders import InUseError, one_writer, whole
 from polystick.inference.files import CheckpointError, read_arrays, write_arrays
+from polystick.inference.machine import moved, this_machine
 from polystick.inference.protocols import Array, Held
 from polystick.validation import warn_user
 
@@ -185,6 +186,7 @@ class Checkpoint:
             "sweep": sweep,
             "files": files,
             "identity": self.identity,
+            "machine": this_machine(),
         }
         manifest["checksum"] = _checksum(manifest)
         with whole(self.folder / _MANIFEST) as file:
@@ -195,6 +197,7 @@ class Checkpoint:
         """Return (sweep, state, list of draws) after every check has passed, and put the rows in place."""
         manifest = self._manifest()
         self._refuse_foreign(manifest["identity"])
+        self._tell_of_move(manifest.get("machine", {}))
         files = manifest["files"]
         of_rows = {name: sha for name, sha in files.items() if name.startswith(_ROWS)}
         others = {name: sha for name, sha in files.items() if name not in of_rows}
@@ -235,6 +238,15 @@ class Checkpoint:
         if not _names_ours(manifest):
             raise CheckpointError(f"{path} names files that no checkpoint has; do not use it")
         return manifest
+
+    def _tell_of_move(self, theirs: Mapping[str, object]) -> None:
+        """Warn where the run goes on with what may round in other ways."""
+        change = moved(theirs, this_machine())
+        if change is not None:
+            warn_user(
+                f"the run in {self.folder} was made elsewhere ({change}); it goes on, but from here on its "
+                "bits may be others than where it began"
+            )
 
     def _refuse_foreign(self, theirs: Mapping[str, object]) -> None:
         differing = [

@@ -109,7 +109,7 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
 
     def attrs(self) -> dict[str, object]:
         """Return what the posterior says of the run."""
-        return {"elbo": self.elbo[-1]}
+        return {"elbo": float(self.elbo[-1]) if self.elbo else np.nan}
 
     def advance(self) -> None:
         """Make one step."""

@@ -7,8 +7,6 @@ xarray, ArviZ and h5netcdf are imported where they are used, so that importing p
 """
 
 import functools
-import importlib.util
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from polystick.folders import beside
 from polystick.inference.convergence import (
     MIN_ESS,
     Verdict,
@@ -25,11 +22,13 @@ from polystick.inference.convergence import (
     verdict_on,
 )
 from polystick.inference.diagnostics import Diagnosed
+from polystick.inference.draws_file import read_tree, write_tree
 from polystick.inference.protocols import Array
 
 FORMAT = 2
 _READABLE = (1, 2)
 _WORTH_PACKING = 2**20  # bytes
+_MOST_BYTES = 2**36
 
 
 class Posterior:
@@ -169,46 +168,33 @@ class Posterior:
         return suited_to_arviz(self.tree)
 
     def save(self, path: str | Path) -> Path:
-        """Write a netCDF file, whole or not at all."""
-        _need_files()
+        """Write a netCDF file with a checksum at its end, whole or not at all."""
         path = Path(path)
         if not path.parent.is_dir():
             raise FileNotFoundError(
                 f"the folder {path.parent} must exist before draws are saved to it"
             )
-        temporary = beside(path)
-        try:
-            tree = self.tree.map_over_datasets(_storable)
-            tree.to_netcdf(temporary, engine="h5netcdf", encoding=_packing(tree))
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        tree = self.tree.map_over_datasets(_storable)
+        write_tree(tree, path, _packing(tree))
         return path
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a file that `save` wrote."""
-        import xarray as xr
+    def load(
+        cls, path: str | Path, *, unchecked: bool = False, max_bytes: int = _MOST_BYTES
+    ) -> Self:
+        """Read a file that `save` wrote.
 
-        _need_files()
-        if not Path(path).is_file():
-            raise FileNotFoundError(
-                f"{path} must be a file that Posterior.save wrote; there is none"
-            )
-        try:
-            opened = xr.open_datatree(path, engine="h5netcdf")
-        except OSError as error:
+        unchecked : whether to read a file without a checksum, such as one of an earlier version
+        max_bytes : what the draws may take in memory
+        """
+        tree = read_tree(Path(path), unchecked=unchecked, max_bytes=max_bytes)
+        found = tree.attrs.get("polystick_format")
+        if found not in _READABLE:
             raise ValueError(
-                f"{path} must be a file that Posterior.save wrote ({error})"
-            ) from error
-        with opened as tree:
-            found = tree.attrs.get("polystick_format")
-            if found not in _READABLE:
-                raise ValueError(
-                    f"{path} must hold draws in polystick's format {FORMAT}; got {found}; "
-                    "read it with xarray.open_datatree, or with the version that wrote it"
-                )
-            return cls(_renewed(tree.load()))
+                f"{path} must hold draws in polystick's format {FORMAT}; got {found}; "
+                "read it with xarray.open_datatree, or with the version that wrote it"
+            )
+        return cls(_renewed(tree))
 
     def summary(self) -> str:
         """Return one line: size of the run, worst R-hat and smallest ESS."""
@@ -293,6 +279,8 @@ def _renewed(tree: Any) -> Any:
         stats = tree["sample_stats"].to_dataset()
         tree["sample_stats"] = stats.rename(log_likelihood="total_log_likelihood")
     tree.attrs["polystick_format"] = FORMAT
+    for name, value in tree.attrs.items():
+        tree.attrs[name] = value.item() if isinstance(value, np.generic) else value
     return tree
 
 
@@ -321,11 +309,6 @@ def _axes(
     base = name.rpartition("_")[0] if group == "running" else name
     rest = dims.get(base, tuple(f"{base}_axis_{i}" for i in range(n_axes - len(first))))
     return (*first, *rest)
-
-
-def _need_files() -> None:
-    if not all(importlib.util.find_spec(name) for name in ("h5netcdf", "h5py")):
-        raise ImportError("files of draws need h5netcdf and h5py: pip install polystick[io]")
 
 
 def _import_arviz() -> Any:

@@ -212,7 +212,7 @@ class Stream(Generic[S, P, L, R, T, F]):
     def posterior(self, coords: Mapping[str, Any] | None = None) -> Posterior:
         """Return draws from the factor as it stands, with the last batch's estimate of the bound."""
         attrs = {"inference": "stochastic", "n_sweeps": self.n_steps, "seed": str(self.seed)}
-        bound = {"elbo": self.elbo[-1] if self.elbo else np.nan}
+        bound = {"elbo": float(self.elbo[-1]) if self.elbo else np.nan}
         with one_blas_thread():
             return build_posterior(self, {**attrs, **bound}, coords)
 

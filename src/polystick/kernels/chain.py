@@ -97,7 +97,7 @@ def _invert_in_place(m):
 
 
 @kernel(inline="always")
-def _shrink(m, excess, n):
+def shrink(m, excess, n):
     """Write N = I - B^-1 into n, given the factor in m and its excess."""
     d = m.shape[0]
     for i in range(d):
@@ -197,7 +197,7 @@ def pass_back_in_place(dynamics, bias, start, spread, message, factor, tiled):
     log_integral = 0.0
     for s in range(n_steps - 1, 0, -1):
         log_integral -= 0.5 * factor_in_place(factor[s], excess)
-        _shrink(factor[s], excess, n)
+        shrink(factor[s], excess, n)
         for i in range(d):
             x[i] = message[s, i]
         solve_half(factor[s], x)

@@ -14,7 +14,7 @@ def added(left, right):
 class PairSums(NamedTuple):
     """Sums over pairs of x = [z_{t-1}; p_t] and y = z_t; the law of a matrix takes them."""
 
-    n: int
+    n: int | np.ndarray  # a number, or one for each of several laws, as of the sums
     xx: np.ndarray
     yx: np.ndarray
     yy: np.ndarray

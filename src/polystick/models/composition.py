@@ -97,7 +97,7 @@ class CompositionDynamics(MultinomialDynamics):
         blocks = super().shards(sequences, inputs, size)
         return [sites_of.with_cells(block, self.n_sticks, len(blocks) == 1) for block in blocks]
 
-    def _draw_from_prior(self, rng):
+    def draw_from_prior(self, rng):
         nothing = np.zeros(self.dynamics_prior.strength.shape)
         pairs = PairSums(0, nothing, nothing[: self.n_dims], nothing[: self.n_dims, : self.n_dims])
         coefficients, dynamics_cov = self.draw_dynamics(pairs, rng)

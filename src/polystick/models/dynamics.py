@@ -136,11 +136,12 @@ class MultinomialDynamics:
 
     def simulate(self, totals, rng, inputs=None):
         """Draw (parameters, rows, sequences) for the totals (T,) of each sequence."""
-        parameters = self._draw_from_prior(rng)
+        parameters = self.draw_from_prior(rng)
         rows = self.simulate_rows(parameters, totals, rng, inputs)
         return parameters, rows, self.simulate_counts(parameters, rows, totals, rng, inputs)
 
-    def _draw_from_prior(self, rng):
+    def draw_from_prior(self, rng):
+        """Draw the parameters."""
         coefficients, dynamics_cov = self.dynamics_prior.draw(rng)
         mean, cov, _ = self.initial_prior.draw(rng)
         bias_scale = abs(rng.standard_cauchy()) if self.learns_bias_scale else 1.0
@@ -157,7 +158,7 @@ class MultinomialDynamics:
 
     def simulate_probabilities(self, lengths, rng, inputs=None):
         """Draw the probabilities (S, K) of the steps of sequences of these lengths, from the joint law."""
-        parameters, d = self._draw_from_prior(rng), self.n_dims
+        parameters, d = self.draw_from_prior(rng), self.n_dims
         known, pushes = self._ends(lengths, inputs)
         dynamics, push = np.split(parameters.coefficients, [d], axis=1)
         states = paths(parameters, dynamics, pushes @ push.T, lengths, rng)

@@ -46,7 +46,7 @@ class Predictor:
             shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept, histories(shard, before)
         )
         ahead, current = (
-            self._expected(cloud, shard, before) if name in show else None
+            self.expected(cloud, shard, before) if name in show else None
             for name, cloud in zip(SHOWS, clouds)
         )
         if current is None:
@@ -65,15 +65,19 @@ class Predictor:
     def _splits(self, shard, before):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        offsets = np.zeros(len(hits))
-        if self.model.memory is not None:
-            recalled = shard.recalled
-            if before is not None:
-                recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
-            offsets = recalled @ self.prior.memory_weights
+        offsets = self.offsets(shard, before)
         return stick_filter.Splits(splits.starts, splits.nodes, hits, tries, offsets)
 
-    def _expected(self, clouds, shard, before):
+    def offsets(self, shard, before):
+        """Return what memory adds to psi of the active splits of all steps."""
+        if self.model.memory is None:
+            return np.zeros(len(shard.splits.nodes))
+        recalled = shard.recalled
+        if before is not None:
+            recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
+        return recalled @ self.prior.memory_weights
+
+    def expected(self, clouds, shard, before):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
         d, decomposition = self.model.n_dims, self.model.decomposition
         children, slots = decomposition.children, np.empty(self.model.n_sticks, dtype=np.int64)
@@ -119,13 +123,15 @@ class Predictor:
             known, pushes = self.model.known(given)
             shifts = pushes @ self.prior.push.T
             states = self.prior.chain.extend(after.particles[i, picked], noise[i], shifts=shifts)
-            if self.model.memory is None:
-                result[:, i] = self.probabilities(states, known)
-            else:
-                rng = key.generator(f"tokens {after.rows[i]}")
-                for path, own in enumerate(states):
-                    result[path, i] = self._go_on(after.histories[i], own, known, rng)
+            rng = key.generator(f"tokens {after.rows[i]}")
+            result[:, i] = self.along(states, known, after.histories[i : i + 1], rng)
         return result
+
+    def along(self, states, known, histories, rng):
+        """Return pi (n, n_steps, K) along paths of states (n, n_steps, D); a memory begins with a history."""
+        if self.model.memory is None:
+            return self.probabilities(states, known)
+        return np.stack([self._go_on(histories[0], path, known, rng) for path in states])
 
     def _go_on(self, history, states, known, rng):
         """Return pi (n_steps, K) along a path, each step's given tokens drawn at the steps before it."""
@@ -142,7 +148,11 @@ class Predictor:
 
     def draw_probabilities(self, shard, key, n_sweeps=30):
         """Draw the probabilities (S, K) of steps given all of their sequences."""
-        states, result = self.smooth(shard, key, n_sweeps), []
+        return self.at_states(self.smooth(shard, key, n_sweeps), shard)
+
+    def at_states(self, states, shard):
+        """Return the probabilities (S, K) of steps given their states."""
+        result = []
         for steps, level in self.levels(shard.tokens, shard.starts):
             result.append(self.probabilities(states[steps], shard.known[steps], level))
         return np.concatenate(result)

@@ -50,10 +50,15 @@ def path(first, dynamics, shocks):
 
     Where they would overflow they are scaled down: then only their directions matter.
     """
+    return switching_path(first, [dynamics] * len(shocks), shocks)
+
+
+def switching_path(first, dynamics, shocks):
+    """Do as in `path` with dynamics of its own for each step."""
     states = np.empty((len(shocks) + 1, len(first)))
     states[0] = first
-    for t, shock in enumerate(shocks):
-        state = dynamics @ states[t] + shock
+    for t, (matrix, shock) in enumerate(zip(dynamics, shocks)):
+        state = matrix @ states[t] + shock
         size = np.abs(state).max()
         states[t + 1] = state if size < LARGEST_STATE else state * (LARGEST_STATE / size)
     return states

@@ -35,10 +35,13 @@ def stretches(model):
     return not any(part.any() for part in away)
 
 
-def stretch_shape(model):
-    """Return the shape of the law of c^-2: determinants of the priors and the Jacobian of the move."""
-    degrees = model.dynamics_prior.degrees + model.initial_prior.degrees
-    return 0.5 * model.n_dims * (model.n_sticks + model.n_dims + degrees)
+def stretch_shape(model, n_laws=1):
+    """Return the shape of the law of c^-2: determinants of the priors and the Jacobian of the move.
+
+    n_laws : of the dynamics, each with the same prior
+    """
+    degrees, d = model.initial_prior.degrees, model.n_dims
+    return 0.5 * d * (model.n_sticks + degrees + n_laws * (d + model.dynamics_prior.degrees))
 
 
 def draw_stretch(model, parameters, rng):
@@ -47,15 +50,21 @@ def draw_stretch(model, parameters, rng):
     Of the priors' exponents it multiplies those of e, Q, A given Q and cov; the determinants, and
     the Jacobian of the move, add up to the shape. Means other than 0 would not stretch along.
     """
+    laws = [(parameters.coefficients, parameters.dynamics_cov)]
+    return draw_stretch_of(model, parameters, laws, rng)
+
+
+def draw_stretch_of(model, parameters, laws, rng):
+    """Draw the stretch where the dynamics have several laws ([A B], Q)."""
     if not stretches(model):
         return 1.0
     d, prior, initial = model.n_dims, model.dynamics_prior, model.initial_prior
-    precision = np.linalg.inv(parameters.dynamics_cov)
-    gap = parameters.coefficients[:, :d] - prior.mean[:, :d]
     rate = ((parameters.emission[:, :d] / model.scales[:d]) ** 2).sum()
-    rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
+    for coefficients, cov in laws:
+        gap, precision = coefficients[:, :d] - prior.mean[:, :d], np.linalg.inv(cov)
+        rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
     rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
-    return np.sqrt(0.5 * rate / rng.standard_gamma(stretch_shape(model)))
+    return np.sqrt(0.5 * rate / rng.standard_gamma(stretch_shape(model, len(laws))))
 
 
 def best_scale(model, factor):

@@ -16,7 +16,7 @@ const ticks = (low, high, most) => {
 
 const extent = (values, start = null) => {
   let [low, high] = start ?? [Infinity, -Infinity];
-  for (const value of values.flat()) {
+  for (const value of values.flat(2)) {
     if (value === null) continue;
     low = Math.min(low, value);
     high = Math.max(high, value);

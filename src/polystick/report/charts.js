@@ -1,8 +1,8 @@
 // Panels that any model may have: intervals, lines, tables, facts.
 
 const intervalRows = (width, rows, said, marks = false) => {
-  const left = Math.min(Math.max(...rows.map((row) => shortened(row.label, 34).length), 3) * 6.4 + 10, width * 0.46);
-  const most = Math.max(3, Math.floor(left / 6.4));
+  const left = Math.min(Math.max(...rows.map((row) => shortened(row.label, 34).length), 3) * 7 + 10, width * 0.46);
+  const most = Math.max(3, Math.floor(left / 7));
   const height = rows.length * 20 + 26;
   const span = extent(rows.map((row) => [row.estimate, row.lower, row.upper, row.seen ?? null]), rows.some((row) => row.estimate < 0) ? [0, 0] : null);
   const at = scale(...span, left + 6, width - 14);
@@ -86,7 +86,9 @@ const linesPicture = (panel, { width, said, label, isMine, few, colour, readout 
   const height = 300;
   const chosenOne = panel.y.findIndex((_, s) => isMine(s));
   const banded = panel.lower ? panel.y.map((_, s) => s).filter((s) => (few ? true : s === chosenOne)) : [];
-  const span = extent([panel.y.flat(), ...banded.map((s) => [...panel.lower[s], ...panel.upper[s]])], panel.percent ? [0, 0] : null);
+  const fanned = (panel.fan ?? []).flatMap((one) => (few ? panel.y.map((_, s) => s) : [chosenOne]).filter((s) => s >= 0).map((s) => [...one.lower[s], ...one.upper[s]]));
+  const counted = panel.seen && chosenOne >= 0 ? panel.seen[chosenOne] : [];
+  const span = extent([panel.y.flat(), counted, ...fanned, ...banded.map((s) => [...panel.lower[s], ...panel.upper[s]])], panel.percent ? [0, 0] : null);
   const across = extent(panel.x);
   const left = 52;
   const x = scale(...across, left, width - 12);
@@ -99,6 +101,7 @@ const linesPicture = (panel, { width, said, label, isMine, few, colour, readout 
     bottomAxis(x, height - 28, xTicks(panel, across, width), (place) => saidAt(panel, place)),
     panel.split === undefined ? null : svg("line", { x1: x(panel.split), x2: x(panel.split), y1: 8, y2: height - 28, stroke: "var(--soft)" }),
     banded.map((s) => svg("path", { d: band(xs, panel.lower[s].map(heightOf(y)), panel.upper[s].map(heightOf(y))), fill: colour(s), "fill-opacity": few && !isMine(s) ? 0.14 : 0.28 })),
+    (panel.fan ?? []).flatMap((one) => (few ? order : [chosenOne]).filter((s) => s >= 0).map((s) => svg("path", { d: band(xs, one.lower[s].map(heightOf(y)), one.upper[s].map(heightOf(y))), fill: colour(s), "fill-opacity": few && !isMine(s) ? 0.08 : 0.2 }))),
     order.map((s) => svg("path", { class: panel.items ? "hot" : null, "data-item": panel.items ? panel.items[s] : null, d: path(xs, panel.y[s].map(heightOf(y))), fill: "none", stroke: colour(s), "stroke-width": isMine(s) ? 3 : few ? 1.6 : 1,
       "stroke-linejoin": "round", onclick: panel.items ? () => chooseItem(panel.items[s]) : null }, svg("title", {}, label(s)))),
     dots(panel, x, y, chosenOne), cursor);

@@ -20,8 +20,9 @@ const svg = make("http://www.w3.org/2000/svg");
 
 const percent = (p) => {
   if (p === null || p === undefined) return "";
+  if (p === 0) return "0 %";
   const size = Math.abs(100 * p);
-  return `${(100 * p).toFixed(size >= 10 ? 0 : size >= 1 ? 1 : size >= 0.01 || size === 0 ? 2 : 4)} %`;
+  return `${(100 * p).toFixed(size >= 10 ? 0 : size >= 1 ? 1 : size >= 0.01 ? 2 : 4)} %`;
 };
 
 const plain = (x) => {

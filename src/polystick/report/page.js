@@ -4,7 +4,7 @@ const verdictBox = ({ good, text }) => html("p", { class: `verdict ${good === tr
   html("strong", {}, good === true ? "✓ " : good === false ? "⚠ " : ""), text);
 
 const head = () => html("header", { class: "top" },
-  html("h1", {}, data.title), html("p", { class: "soft" }, [data.model, data.subtitle].filter(Boolean).join(": ")), verdictBox(data.verdict));
+  html("h1", {}, data.title), html("p", { class: "soft" }, [data.model === data.title ? null : data.model, data.subtitle].filter(Boolean).join(": ")), verdictBox(data.verdict));
 
 const bar = (sections) => {
   const now = html("div", { class: "chosen", "aria-live": "polite" });

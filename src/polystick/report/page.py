@@ -22,6 +22,7 @@ SCRIPTS = (
     "tables.js",
     "topics.js",
     "charts.js",
+    "places.js",
     "page.js",
 )
 

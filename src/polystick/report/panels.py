@@ -7,7 +7,20 @@ categories) are meant, they are given by number.
 import numpy as np
 import pandas as pd
 
-__all__ = ["changes", "curves", "facts", "intervals", "lines", "section", "short", "table"]
+__all__ = [
+    "changes",
+    "curves",
+    "facts",
+    "index",
+    "intervals",
+    "largest",
+    "lines",
+    "of_how_many",
+    "page",
+    "section",
+    "short",
+    "table",
+]
 
 _DIGITS = 4  # significant: more than a picture can show
 
@@ -29,6 +42,35 @@ def short(values):
             np.abs(values) < 1e-300, 0, np.round(values * 10.0**places) / 10.0**places
         )
     return rounded.tolist()
+
+
+def index(title, share, lower=None, upper=None, **more):
+    """Return the panel that lists all things of a page with their shares, the largest first."""
+    order = np.argsort(-np.asarray(share), kind="stable").tolist()
+    lower, upper = (share if band is None else band for band in (lower, upper))
+    parts = {"estimate": short(share), "lower": short(lower), "upper": short(upper)}
+    return {"kind": "index", "title": title, "order": order, **parts, **more}
+
+
+def page(noun, names, subtitle, first, sections):
+    """Return what a family tells: its things, the panel that lists them, and sections."""
+    return {
+        "noun": noun,
+        "items": [{"name": str(name), "label": str(name)} for name in names],
+        "order": first["order"],
+        "subtitle": subtitle,
+        "sections": [section for section in sections if section["panels"]],
+    }
+
+
+def largest(share, most):
+    """Return the numbers of the largest, in the order in which they came."""
+    return np.sort(np.argsort(-np.asarray(share), kind="stable")[:most])
+
+
+def of_how_many(n, shown, plural):
+    """Return how many things there are, and how many of them are shown."""
+    return f"{n} {plural}" if shown == n else f"the {shown} largest of {n} {plural}"
 
 
 def intervals(title, estimate, lower, upper, *, items=None, labels=None, **more):

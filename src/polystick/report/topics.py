@@ -3,15 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from polystick.layout import place, separate
-from polystick.report import panels, topic_words
+from polystick.report import pairs, panels, topic_words
+from polystick.report.covariates import effects
 from polystick.report.documents import documents_panel
 
 __all__ = ["first_table", "tell"]
 
 _LABEL_WORDS = 3
 _LEVEL = 0.9
-_ROOM = np.array([1000.0, 750.0])  # of the map
 
 
 def tell(model, documents=None, texts=None, times=None, covariates=None, words=None,
@@ -27,21 +26,23 @@ def tell(model, documents=None, texts=None, times=None, covariates=None, words=N
         raise ValueError("texts, times and covariates are those of documents: give documents too")
     sizes = model.topic_sizes(level=_LEVEL).loc[list(model.topic_labels_)]
     names = model.words_ if words is None else list(words)
-    found = topic_words.panel(model, names, sizes["share"].to_numpy())
-    pairs = _pairs(model, association)
+    share = sizes["share"].to_numpy()
+    found = topic_words.panel(model, names, share)
+    together = _pairs(model, association)
     known = _known(model, times, covariates)
     shares = None if documents is None else np.asarray(model.transform(documents, **known))
     speak = (
         None if shares is None else documents_panel(model, documents, texts, shares, known, names)
     )
     index = _index(sizes, model)
-    along = {"kind": "partners", "title": "Topics that go along, or keep away"}
     first = panels.section(
         "Topics",
         index,
-        None if pairs is None else _map(pairs, sizes["share"].to_numpy()),
+        None if together is None else pairs.map_panel(together, share, "Map of topics"),
         found,
-        None if pairs is None else {**along, **pairs},
+        None
+        if together is None
+        else pairs.partners(together, "Topics that go along, or keep away"),
         _chains(model),
     )
     sections = [
@@ -88,17 +89,11 @@ def _subtitle(model):
 
 def _index(sizes, model):
     """Return the panel that lists the topics with their shares."""
-    panel = panels.intervals("All topics", sizes["share"], sizes["lower"], sizes["upper"],
-                             items=list(range(len(sizes))))  # fmt: skip
-    (group,) = panel["groups"]
-    order = np.argsort(-sizes["share"].to_numpy(), kind="stable").tolist()
-    found = {**group, "order": order, "kind": "index", "title": "All topics",
-             "note": "Share of all words, with a 90 % interval."}  # fmt: skip
+    bands = (sizes["share"], sizes["lower"], sizes["upper"])
+    found = panels.index("All topics", *bands, note="Share of all words, with a 90 % interval.")
     if "chains" in sizes:
-        found |= {
-            "chains": sizes["chains"].tolist(),
-            "n_chains": len(model.posterior_.log_likelihood),
-        }
+        n_chains = len(model.posterior_.log_likelihood)
+        found |= {"chains": sizes["chains"].tolist(), "n_chains": n_chains}
     return found
 
 
@@ -108,67 +103,19 @@ def _index(sizes, model):
 def _pairs(model, association):
     """Return the pairs of topics: what is told of them, and how sure."""
     if association is not None:
-        what, found = "association", association
         note = (
             "Associations of topics in documents: 0 for topics that are independent but for sharing their "
-            "documents. A full line is positive, a dashed one negative."
+            "documents."
         )
-    elif hasattr(model, "topic_correlation"):
-        what, found = "correlation", model.topic_correlation(level=_LEVEL)
-        note = (
-            "Correlations of log shares under the fitted law, with 90 % intervals. They describe, and are no "
-            "test: those of independent topics are not zero. For one give "
-            "association=model.topic_association(documents). A full line is positive, a dashed one negative."
-        )
-    else:
+        return pairs.pairs_of(association, "association", note)
+    if not hasattr(model, "topic_correlation"):
         return None
-    mean, lower, upper = (frame.to_numpy(float) for frame in (found.mean, found.lower, found.upper))
-    i, j = np.triu_indices(len(mean), 1)
-    numbers = {name: panels.short(part[i, j]) for name, part in
-               (("mean", mean), ("lower", lower), ("upper", upper))}  # fmt: skip
-    return {"what": what, "note": note, **numbers}
-
-
-def _map(pairs, share):
-    """Return the panel of the map: topics that go together are near each other."""
-    k = len(share)
-    similarity = np.eye(k)
-    i, j = np.triu_indices(k, 1)
-    mean, lower, upper = (
-        np.nan_to_num(np.array(pairs[name], float)) for name in ("mean", "lower", "upper")
+    note = (
+        "Correlations of log shares under the fitted law, with 90 % intervals. They describe, and are no "
+        "test: those of independent topics are not zero. For one give "
+        "association=model.topic_association(documents)."
     )
-    similarity[i, j] = similarity[j, i] = np.clip(mean, -1, 1)
-    attraction = np.maximum(similarity, 0) * (np.abs(similarity) >= _strength(mean, k))
-    at = _apart(place(similarity, attraction), share)
-    return {
-        "kind": "map",
-        "double": True,
-        "title": "Map of topics",
-        "what": pairs["what"],
-        "note": f"Near each other and joined: positive {pairs['what']}. Areas are shares of all words.",
-        "at": panels.short(at),
-        "size": panels.short(share),
-        "lines": [int(n) for n in _drawn(mean, lower, upper, k)],
-        "pairs": {name: pairs[name] for name in ("mean", "lower", "upper")},
-    }
-
-
-def _apart(at, share):
-    """Return places in the unit square so that no circle lies on another."""
-    radius = np.maximum(8, _ROOM.min() / 11 * np.sqrt(share / share.max()))
-    boxes = np.repeat(2 * radius[:, None] + 6, 2, axis=1)
-    return separate(at * _ROOM, boxes, _ROOM) / _ROOM
-
-
-def _strength(mean, k):
-    """Return the size beyond which there are about two pairs for each topic."""
-    return np.sort(np.abs(mean))[::-1][min(2 * k, len(mean) - 1)]
-
-
-def _drawn(mean, lower, upper, k):
-    """Return the numbers of the strongest pairs that are known not to be zero, two for each topic."""
-    known = np.flatnonzero((lower > 0) | (upper < 0))
-    return known[np.argsort(-np.abs(mean[known]), kind="stable")][: 2 * k]
+    return pairs.pairs_of(model.topic_correlation(level=_LEVEL), "correlation", note)
 
 
 # chains
@@ -228,25 +175,9 @@ def _time_panel(parts, note):
 
 
 def _effects(model):
-    """Yield the panels of what each covariate does: curves along numbers, else changes between levels."""
+    """Return the panels of what each covariate does."""
     if getattr(model, "prevalence_", None) is None:
-        return
+        return []
     places = {name: i for i, name in enumerate(model.topic_labels_)}
-    frame = model.prevalence_.frame
-    for column in model.prevalence_.design.variables:
-        if frame[column].dtype.kind in "iuf" and frame[column].nunique() > 2:
-            looks = {"x_label": str(column), "note": "All else as it is; 90 % intervals."}
-            table = model.effect_curves(column, level=_LEVEL)
-            yield panels.curves(f"Shares along {column}", table, places, percent=True, **looks)
-        else:
-            parts = dict(_parts(model.effects(column, level=_LEVEL), column))
-            note = "Change of each topic's share, all else as it is; 90 % intervals."
-            yield panels.changes(f"Effect of {column}", parts, places, percent=True, note=note)
-
-
-def _parts(table, column):
-    if table.index.nlevels == 1:
-        yield str(column), table
-        return
-    for change, part in table.groupby(level=0, sort=False):
-        yield f"{column}: {change}", part.droplevel(0)
+    told = model.prevalence_
+    return effects(model, told.frame, told.design.variables, places, "Share of each topic")

@@ -9,6 +9,7 @@ model_file    `save` and `load`
 """
 
 from polystick.storage.archive import ModelFileError
+from polystick.storage.formulas import refuse_calls
 from polystick.storage.model_file import load, save
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = ["ModelFileError", "load", "refuse_calls", "save"]

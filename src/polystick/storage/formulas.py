@@ -32,22 +32,40 @@ _KINDS = ("numerical", "categorical", "constant")
 
 def refuse_calls(formula: str) -> None:
     """Raise unless the factors of a formula call nothing but known functions of columns and numbers."""
-    _refuse_in_terms(_parsed(formula))
+    for part in _parts(_parsed(formula)):
+        _refuse_in_terms(part)
+
+
+def _parts(parsed):
+    return [parsed] if isinstance(parsed, _formulaic().SimpleFormula) else parsed._flatten()
 
 
 def _parsed(formula):
     """Return a formula's terms, with an intercept only if it names one."""
-    import formulaic
+    formulaic = _formulaic()
     from formulaic.parser import DefaultFormulaParser
 
     if len(formula) > _LONGEST:
         raise ModelFileError(
             f"a formula has {len(formula)} characters; at most {_LONGEST} are taken"
         )
-    parsed = formulaic.Formula(formula, _parser=DefaultFormulaParser(include_intercept=False))
-    if not isinstance(parsed, formulaic.SimpleFormula):
-        raise ModelFileError(f"the formula {formula[:80]!r} must have one part")
+    parser = DefaultFormulaParser(include_intercept=False)
+    try:
+        parsed = formulaic.Formula(formula, _parser=parser)
+    except formulaic.errors.FormulaicError as error:
+        said = " ".join(str(error).split())[:200]
+        raise ModelFileError(f'cannot read the formula "{formula[:80]}": {said}') from error
     return parsed
+
+
+def _formulaic():
+    try:
+        import formulaic
+    except ImportError as error:
+        raise ImportError(
+            "a model with a formula needs formulaic; install polystick[formula]"
+        ) from error
+    return formulaic
 
 
 def _refuse_in_terms(parsed):
@@ -122,11 +140,14 @@ def _write_spec(writer, value, where):
 
 
 def _read_spec(reader, node):
-    import formulaic
+    formulaic = _formulaic()
     from formulaic.parser.types.factor import Factor
 
     formula = _parsed(str(node["formula"]))
-    _refuse_in_terms(formula)
+    for part in _parts(formula):
+        _refuse_in_terms(part)
+    if not isinstance(formula, formulaic.SimpleFormula):
+        raise ModelFileError(f"the formula {node['formula'][:80]!r} must have one part")
     encoders = reader.value(node["encoders"])
     if any(kind not in _KINDS for kind, _ in encoders.values()):
         raise ValueError("a factor of a formula has an unknown kind")

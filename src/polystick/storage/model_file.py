@@ -37,14 +37,17 @@ def save(model, path, *, draws=None, posterior=False):
     def kept(thing):
         return _kept(thing, draws) if isinstance(thing, Posterior) and not posterior else thing
 
-    bare = copy.copy(model)
-    for name in _OF_A_RUN:
-        if not isinstance(vars(bare).get(name, True), bool):
-            setattr(bare, name, None)
     writer = Writer(kept)
-    content = writer.node(bare, type(model).__name__)
+    content = writer.node(_without_run(copy.copy(model)), type(model).__name__)
     archive.write(path, content, writer.arrays, {"model": type(model).__name__})
     return path
+
+
+def _without_run(model):
+    for name in _OF_A_RUN:
+        if not isinstance(vars(model).get(name, True), bool):
+            setattr(model, name, None)
+    return model
 
 
 def _kept(posterior, draws):
@@ -71,4 +74,4 @@ def load(path, *, max_bytes=_MOST_BYTES):
         model = Reader(arrays, _USES * sum(array.nbytes for array in arrays) + 2**20).value(content)
         if not isinstance(model, BaseEstimator):
             raise ModelFileError("it holds no estimator")
-    return model
+        return _without_run(model)

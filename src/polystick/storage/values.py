@@ -136,7 +136,7 @@ class Reader:
 
 def _state(value):
     """Return name -> attribute, without what can be made again."""
-    if isinstance(value, Kernel):
+    if _is_plain_kernel(type(value)):
         return value.get_params(deep=False)
     if isinstance(value, tuple):
         return {name: getattr(value, name) for name in known.fields_of(type(value))}
@@ -147,6 +147,11 @@ def _state(value):
     return {name: each for name, each in state.items() if name not in cached | {"_sklearn_version"}}
 
 
+def _is_plain_kernel(kind):
+    """Tell a kernel of scikit-learn, whose parameters say all; ours may hold other kernels in their way."""
+    return issubclass(kind, Kernel) and kind.__module__.startswith("sklearn.")
+
+
 def _is_cached(attribute):
     return isinstance(attribute, functools.cached_property)
 
@@ -155,7 +160,7 @@ def _read_object(reader, node):
     kind = known.class_of(node["class"])
     state = {_plain(name): reader.value(each) for name, each in node["state"].items()}
     _refuse_calls(kind, state)
-    if issubclass(kind, Kernel | Decomposition):
+    if kind is Decomposition or _is_plain_kernel(kind):
         return kind(**state)
     if issubclass(kind, tuple):
         _need(kind, known.fields_of(kind), state)
