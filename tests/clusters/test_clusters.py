@@ -1,5 +1,6 @@
 """A fit on a cluster has the bits of one in this process, whoever dies meanwhile."""
 
+import contextlib
 import functools
 import os
 import signal
@@ -160,6 +161,8 @@ def kill_at(client, sweeps, which):
 
 
 def _pids(client):
+    """Return the processes of two workers, once those that died have come back."""
+    client.wait_for_workers(2, timeout=60)
     told = client.scheduler_info(n_workers=-1)["workers"]
     return list(client.run(os.getpid, workers=list(told)).values())
 
@@ -195,7 +198,8 @@ def test_kill_9_twenty_times(seed, client, engine, tmp_path):
     def strike():
         time.sleep(rng.uniform(0.0, 4.0))
         for pid in victims:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=strike)
     killer.start()
