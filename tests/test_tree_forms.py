@@ -166,7 +166,7 @@ ERRORS = [
     ((0, (1, 1)), {}, "more than once: 1"),
     ((0, (1, 3)), {}, "missing: 2"),
     ((0, "b"), {}, r"must be category indices; got 'b'; try names"),
-    ((0, 1), {"names": ["a", "b"]}, "not among the names: 0, 1"),
+    ((0, "c"), {"names": ["a", "b"]}, "not among the names: 0, 'c'"),
     (("a", "b"), {"names": ["a", "b", "c"]}, "missing: 'c'"),
     (("a", "b"), {"names": ["a", "a"]}, "names must differ; got 'a' more than once"),
     ("(a,(b,b));", {"names": ["a", "b"]}, "more than once: 'b'"),
@@ -198,3 +198,13 @@ def test_errors_name_what_came(spec, arguments, message):
 def test_a_linkage_of_a_wrong_shape():
     with pytest.raises(ValueError, match=r"got shape \(3,\); try scipy"):
         Decomposition.from_linkage([0, 1, 2])
+
+
+def test_leaves_may_be_numbers_of_columns_that_have_names():
+    names = ["a", "b", "c", "d"]
+    found = decompose(((0, 1), (3, 2)), names=names)
+    assert found == decompose((("a", "b"), ("d", "c")), names=names)
+    swapped = decompose(((0, 1), 2), names=[2, 1, 0])  # names come first
+    assert swapped == Decomposition.from_tuples(((2, 1), 0))
+    with pytest.raises(ValueError, match="missing: 3"):
+        decompose(((0, 1), (2, 4)), names=names)

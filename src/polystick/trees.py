@@ -8,6 +8,7 @@ import heapq
 import operator
 import re
 from collections import Counter
+from numbers import Integral
 
 import numpy as np
 
@@ -199,9 +200,9 @@ def _check_pair(part):
 
 
 def _leaf_indices(leaves, names):
-    if names is None:
+    if names is None or _are_numbers(leaves, names):
         indices = [_index(leaf) for leaf in leaves]
-        names = range(len(leaves))
+        names = range(len(leaves) if names is None else len(names))
     else:
         names = list(names)
         index_of = _index_of(names)
@@ -211,6 +212,11 @@ def _leaf_indices(leaves, names):
     _raise_if([leaf for leaf, i in zip(leaves, indices) if counts[i] > 1], "more than once")
     _raise_if([names[i] for i in range(len(names)) if i not in counts], "missing")
     return np.array(indices, np.int64)
+
+
+def _are_numbers(leaves, names):
+    """Tell whether leaves are numbers of columns, none of which is a name too."""
+    return all(isinstance(leaf, Integral) for leaf in leaves) and not set(leaves) & set(names)
 
 
 def _index(leaf):

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from test_texts_of_commands import call
 
-from hostile_files import Bomb, sha256
+from hostile_models import Bomb, sha256
 from polystick import baselines
+from polystick.commands import runs
 
 COUNTS = pd.DataFrame(np.random.default_rng(0).poisson([6, 4, 2], (12, 3)), columns=["a", "b", "c"])
 SHORT = ["--draws", "4", "--burn", "2", "--chains", "2", "--threads", "1"]
@@ -33,7 +34,9 @@ def with_model(folder, content):
     """Put a model in a folder whose settings say that it is the right one."""
     (folder / "model.polystick").write_bytes(content)
     settings = json.loads((folder / "settings.json").read_text())
+    del settings["checksum"]
     settings["model_sha256"] = sha256(content)
+    settings["checksum"] = runs._checksum(settings)
     (folder / "settings.json").write_text(json.dumps(settings))
     return folder
 

@@ -8,6 +8,7 @@ import pytest
 
 from dynamics_tools import make_model, resample
 from joint import Law, first_and_second
+from polystick import Gibbs, MultinomialLDS
 from polystick.decomposition import Decomposition
 from polystick.models.dynamics import MultinomialDynamics
 from polystick.models.frequencies import smoothed
@@ -151,6 +152,25 @@ def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
 
 
 # frequencies
+
+
+@needs_jit
+def test_without_dynamics_the_model_is_a_smoothed_unigram(rng):
+    """By default, on tokens without any order: what the biases say of seen and of unseen categories."""
+    pi = rng.dirichlet(np.full(100, 0.3))
+    tokens = rng.choice(100, 1000, p=pi)
+    run = {"inference": Gibbs(60, 60, n_chains=1), "random_state": 0, "n_jobs": 1}
+    model = MultinomialLDS(1, n_categories=100, memory=None, **run).fit(tokens)
+    found = model.decomposition_.probabilities(model.posterior_.flat("emission_bias")).mean(axis=0)
+    counts = np.bincount(tokens, minlength=100)
+    added = np.geomspace(1e-3, 10, 60)
+    best = max(
+        ((counts + a) / (1000 + 100 * a) for a in added), key=lambda unigram: pi @ np.log(unigram)
+    )
+    assert abs(pi @ np.log(found / best)) < 0.005
+    gap, is_seen = np.log(found / smoothed(counts)), counts > 0
+    assert abs(np.average(gap[is_seen], weights=pi[is_seen])) < 0.005
+    assert abs(np.average(gap[~is_seen], weights=pi[~is_seen])) * pi[~is_seen].sum() < 0.005
 
 
 def test_frequencies_foretell_each_token_by_the_others(rng):

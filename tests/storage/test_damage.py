@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from every_face import answers, fitted
-from hostile_files import CONTENT, encode, forged, parts_of, zipped
+from hostile_models import CONTENT, encode, forged, parts_of, zipped
 from polystick import Posterior, load
 
 FEW, MANY = 40, 250  # on every commit; in `make slow`

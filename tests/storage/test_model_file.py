@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 import polystick
 from every_face import ABOUT, FACES, ROWS, answers, fitted
-from hostile_files import (
+from hostile_models import (
     CONTENT,
     MANIFEST,
     Bomb,

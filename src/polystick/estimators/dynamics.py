@@ -60,7 +60,8 @@ class MultinomialLDS(DynamicsEstimator):
         take longer.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="auto"
         How K categories become K - 1 binary splits; see `CorrelatedMultinomial`. "auto" is sticks by
-        frequency for up to 50 categories and a balanced tree for more.
+        frequency for up to 50 categories and a balanced tree for more. In a "learned" tree categories are
+        near each other that are seen near each other, or whose counts rise and fall together.
     n_categories : int or None
         None is the largest token + 1, or the number of columns.
     inference : Gibbs, MeanField or None

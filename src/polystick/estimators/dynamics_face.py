@@ -13,6 +13,7 @@ from polystick.estimators.stick_names import stick_names
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
+from polystick.models.learned_trees import learn_from_counts, learn_from_tokens
 from polystick.models.sequence_filter import prediction_key
 from polystick.validation import check_integer, check_level
 
@@ -28,15 +29,23 @@ class DynamicsEstimator(SequenceEstimator):
     _has_particles = True
 
     def _decompose(self):
-        spec = self.decomposition
-        if isinstance(spec, str) and spec == "auto":
-            spec = "frequency" if self.n_features_in_ <= MOST_STICKS else "balanced"
         return decompose(
-            spec,
+            self._tree(),
             n_categories=self.n_features_in_,
             weights=self.read_.counts,
             names=[str(name) for name in self.categories_],
         )
+
+    def _tree(self):
+        """Return what describes the tree, where it depends on the data the tree itself."""
+        spec, sequences = self.decomposition, self.read_.sequences
+        if not isinstance(spec, str) or spec not in ("auto", "learned"):
+            return spec
+        if spec == "auto":
+            return "frequency" if self.n_features_in_ <= MOST_STICKS else "balanced"
+        if sequences[0].ndim == 1:
+            return learn_from_tokens(sequences, self.n_features_in_)
+        return learn_from_counts(sequences)
 
     @property
     def decomposition_(self):

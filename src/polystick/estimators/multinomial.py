@@ -51,8 +51,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         sticks and "factor" for a softmax.
     decomposition : str, array, nested tuples, linkage matrix or Decomposition, default="frequency"
         How K categories become K - 1 binary splits: "frequency" (sticks, largest category first), "given"
-        (sticks in the order of the columns), "balanced", "huffman", a permutation of the columns, or a
-        binary tree as nested tuples, a SciPy linkage or a Newick string.
+        (sticks in the order of the columns), "balanced", "huffman", "learned" (columns that rise and fall
+        together are near each other), a permutation of the columns, or a binary tree as nested tuples, a
+        SciPy linkage or a Newick string.
     prior : NormalInverseWishart or None
         Prior of the mean and covariance of psi, in the place of `covariance`, with one entry for each split
         or, for a softmax, for each category.

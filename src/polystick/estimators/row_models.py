@@ -4,6 +4,7 @@ import numpy as np
 
 from polystick.decomposition import decompose
 from polystick.inference.gibbs import Gibbs
+from polystick.models.learned_trees import learn_from_counts
 from polystick.models.multinomial import CorrelatedCounts
 from polystick.models.softmax_counts import SoftmaxCounts
 from polystick.population import LearnedScale, SparseFactors
@@ -25,7 +26,9 @@ def build(face, inference, counts):
         _tell_of_few_rows(law, counts.shape[0])
         return SoftmaxCounts(law)
     names = getattr(face, "feature_names_in_", None)
-    splits = decompose(face.decomposition, n_categories=n_categories, weights=totals, names=names)
+    is_learned = isinstance(face.decomposition, str) and face.decomposition == "learned"
+    spec = learn_from_counts([counts]) if is_learned else face.decomposition
+    splits = decompose(spec, n_categories=n_categories, weights=totals, names=names)
     law = _law(face, splits.dirichlet_moments(1.0)[0], "split")
     _tell_of_few_rows(law, counts.shape[0])
     return CorrelatedCounts(law, splits)
