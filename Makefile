@@ -55,6 +55,7 @@ bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/structural_topics.py
 
 docs: .venv/.dev
+	$(BIN)/python tools/make_explorer_pictures.py
 	$(BIN)/python tools/make_gallery.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 

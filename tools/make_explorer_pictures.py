@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from polystick import DynamicTopicModel, Gibbs, datasets
+from polystick import DynamicTopicModel, Gibbs, MeanField, MultinomialGP, datasets
 
 OUT = Path(__file__).parents[1] / "docs" / "_static"
 _COLOURS = 64
@@ -25,7 +25,17 @@ def write_topics(path):
     model.report(path, title="State of the Union addresses", **more)
 
 
-PAGES = {"explorer_topics": write_topics}
+def write_names(path):
+    years = range(1960, 2014, 13)
+    names = datasets.load_names("M", n_names=8, years=years).reset_index()
+    centres = datasets.load_state_centres()
+    inputs = names[["year"]].join(centres.loc[names["state"]].reset_index(drop=True))
+    counts = names.drop(columns=["year", "state"])
+    model = MultinomialGP(inference=MeanField(), random_state=0).fit(inputs, counts)
+    model.report(path, title="Names of boys, by year and state", places=centres)
+
+
+PAGES = {"explorer_topics": write_topics, "explorer_names": write_names}
 
 
 def main():
@@ -44,10 +54,18 @@ def main():
         browser.close()
 
 
+def click(page):
+    """Choose a place, where there is a map of places."""
+    place = page.locator("[data-kind=places] circle").nth(20)
+    if place.count():
+        place.click()
+
+
 def take(browser, path, out):
     page = browser.new_page(viewport={"width": 1180, "height": 1000}, color_scheme="light")
     page.goto(path.as_uri())
     page.wait_for_selector("svg circle")
+    click(page)
     page.screenshot(path=out)
     page.close()
     Image.open(out).convert("RGB").quantize(_COLOURS).save(

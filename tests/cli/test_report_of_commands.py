@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -75,3 +76,22 @@ def test_a_page_of_topics_shows_documents_of_a_file(folder):
 def test_ways_to_read_need_a_file(folder):
     said = call("report", folder / "run", "--out", folder / "no.html", "--text", "body", code=1)
     assert "--text says how to read a file: give one by --data" in said
+
+
+def test_other_models_take_files_like_that_of_the_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    counts = pd.DataFrame(rng.poisson([6, 4, 2], (12, 3)), columns=["ash", "beech", "cedar"])
+    file, page = tmp_path / "dated.csv", tmp_path / "page.html"
+    counts.assign(year=range(2000, 2012)).to_csv(file, index=False)
+    call("fit", "multinomial", file, "--ignore", "year", "--mean-field", "--out", tmp_path / "rows")
+    call("report", tmp_path / "rows", "--out", page, "--data", file)
+    titles = {
+        panel["title"] for section in data_of(page)["sections"] for panel in section["panels"]
+    }
+    assert "Posterior predictive check" in titles
+    call("fit", "gp", file, "--inputs", "year", "--mean-field", "--out", tmp_path / "process")
+    call("report", tmp_path / "process", "--out", page, "--data", file)
+    assert "nats per count" in page.read_text()
+    call("fit", "lds", file, "--ignore", "year", "--states", 2, "--out", tmp_path / "steps", *SHORT)
+    said = call("report", tmp_path / "steps", "--out", page, "--data", file, code=1)
+    assert "shows what it was fitted to; leave --data out" in said

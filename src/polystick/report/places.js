@@ -10,7 +10,8 @@ kinds.places = (panel) => {
   const readout = html("p", { class: "readout", "aria-live": "polite" }, " ");
   const draw = (width) => {
     if (panel.times) label.textContent = `${panel.time} ${panel.times[time]}`;
-    readout.textContent = spot === null ? " " : `${panel.names[spot]}: ${name(chosen.item)} ${said(panel.p[chosen.item][time][spot])}`;
+    const [low, high] = extent([panel.p[chosen.item]]);
+    readout.textContent = spot === null ? `${name(chosen.item)}: from ${said(low)} (small and pale) to ${said(high)} (large and dark)` : `${panel.names[spot]}: ${name(chosen.item)} ${said(panel.p[chosen.item][time][spot])}`;
     return placesPicture(panel, { width, time, spot, said, pick: (i) => { spot = i; choose({}, false); } });
   };
   const numbers = () => ({ header: [...panel.axes, ...(panel.times ? [panel.time] : []), data.noun, "probability"],
@@ -31,11 +32,11 @@ const placesPicture = (panel, { width, time, spot, said, pick }) => {
   const x = scale(west, east, (width - inner) / 2, (width + inner) / 2);
   const y = scale(south, north, height - 20, 20);
   const all = panel.p[chosen.item].flat().filter((p) => p !== null);
-  const largest = Math.max(...all, 1e-12);
+  const share = scale(...extent([all]), 0, 1);
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, height }, panel.at.map((_, i) => {
     const p = panel.p[chosen.item][time][i];
-    const size = p === null ? 0 : p / largest;
-    return svg("circle", { class: "hot", "data-place": i, cx: x(xs[i]), cy: y(ys[i]), r: 3 + 12 * Math.sqrt(size), fill: p === null ? "none" : "var(--plus)",
+    const size = p === null ? 0 : share(p);
+    return svg("circle", { class: "hot", "data-place": i, cx: x(xs[i]), cy: y(ys[i]), r: 3 + Math.min(12, width / 50) * size, fill: p === null ? "none" : "var(--plus)",
       "fill-opacity": 0.2 + 0.7 * size, stroke: i === spot ? "var(--mark)" : "var(--soft)", "stroke-width": i === spot ? 3 : 0.7, onclick: () => pick(i) },
     svg("title", {}, `${panel.names[i]}: ${said(p)}`));
   }));

@@ -143,7 +143,7 @@ def _map(model, columns, places, probabilities, shown, named):
         "times": None if time is None else times.tolist(),
         "time": None if time is None else columns[time],
         "p": panels.short(np.moveaxis(table, 2, 0)),
-        "note": "The chosen category: the larger and darker, the more probable."
+        "note": "The larger and darker, the more probable is the chosen category there."
         + " Choose a place to see it through time." * (time is not None),
     }
 

@@ -35,26 +35,14 @@ def tell(model):
 
 
 def first_table(model):
-    """Return (title, header, rows) of the largest effects."""
-    table = model.summary(level=_LEVEL, n_draws=50)
-    if not len(table):
-        return None
-    best = table.iloc[np.argsort(-table["estimate"].abs().to_numpy(), kind="stable")[:10]]
+    """Return (title, header, rows) of what was explained by what; effects would take their time."""
     rows = [
-        (" ".join(filter(None, map(str, change))), name, *map(_signed, numbers))
-        for (*change, name), numbers in zip(
-            best.index, best[["estimate", "lower", "upper"]].to_numpy()
-        )
+        ("categories", len(model.categories_)),
+        ("rows", len(model.frame_)),
+        ("covariates", ", ".join(map(str, model.design_.variables))),
+        ("groups", ", ".join(map(str, model.group_names_))),
     ]
-    return (
-        "the largest changes of probabilities",
-        ("change", "category", "effect", "from", "to"),
-        rows,
-    )
-
-
-def _signed(change):
-    return f"{100 * change:+.1f} %"
+    return "what was learned from", ("", ""), [row for row in rows if row[1] != ""]
 
 
 def _index(model, frame):
