@@ -198,6 +198,7 @@ FACES = {
     "states, memory": Case(
         MultinomialLDS(1, memory="both", **_run(GIBBS)), ([TOKENS, TOKENS[:9]],), _sequences
     ),
+    "states, regimes": Case(MultinomialLDS(1, n_regimes=2, **_run(GIBBS)), (STEPS,), _sequences),
     "states, mean field": Case(MultinomialLDS(2, **_run(FIELD)), (STEPS,), _sequences),
     "states, softmax": Case(baselines.LogisticNormalLDS(1, **_run(GIBBS)), (STEPS,), _sequences),
     "states, raw": Case(baselines.RawLDS(1, **_run(GIBBS)), (STEPS,), _sequences),

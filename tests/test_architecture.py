@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "sparse_tables": set(),
     "folders": set(),
     "corpus": {"folders"},
+    "clusters": {"inference", "keys", "validation"},
     "inference": {"folders", "keys", "validation"},
     "storage": {"decomposition", "folders", "inference", "validation"},
     "warmup": {"inference"},

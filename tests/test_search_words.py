@@ -7,6 +7,7 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 WORDS = {
     "out-of-core": "scale",
+    "distributed computing": "scale",
     "memory-mapped": "scale",
     "label switching": "topics",
     "structural topic model": "topics",

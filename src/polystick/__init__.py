@@ -45,6 +45,7 @@ _HOMES = {
     "Updated": "estimators.streams",
     "alignment": None,
     "baselines": None,
+    "cluster": "clusters.context",
     "choose_n_topics": "estimators.topic_choice",
     "coherence": None,
     "compare": "estimators.model_comparison",

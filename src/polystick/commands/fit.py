@@ -1,5 +1,6 @@
 """`polystick fit`: learn a model from a file."""
 
+import contextlib
 import json
 import sys
 import time
@@ -87,6 +88,10 @@ RUNNING = (
     click.option("--checkpoint-every", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
                  help="Save the run so often. [default: 60]"),
     click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON."),
+    click.option("--cluster", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there."),
+    click.option("--scheduler-file", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+                 help="The same, by the file that dask scheduler --scheduler-file wrote."),
+    click.option("--workers", type=_COUNT, help="Run on a cluster of so many processes on this machine."),
 )  # fmt: skip
 READING = (
     click.option(
@@ -309,8 +314,27 @@ def run(kind, *, out, **options):
     if out is None:
         _rehearse(kind, **options)
         return
-    with runs.held(out):
+    places = {name: options.pop(name) for name in ("cluster", "scheduler_file", "workers")}
+    with runs.held(out), _elsewhere(**places):
         _run(kind, out=out, **options)
+
+
+@contextlib.contextmanager
+def _elsewhere(cluster, scheduler_file, workers):
+    """Run fits on a cluster, if one was named."""
+    from polystick import cluster as on_cluster
+
+    given = [each for each in (cluster, scheduler_file, workers) if each is not None]
+    if len(given) > 1:
+        raise ValueError("--cluster, --scheduler-file and --workers name a cluster each; give one")
+    if not given:
+        yield
+        return
+    address = cluster
+    if scheduler_file is not None:
+        address = json.loads(Path(scheduler_file).read_text())["address"]
+    with on_cluster(address, workers=workers):
+        yield
 
 
 def _rehearse(kind, *, file, resume, as_json, **given):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from polystick.estimators.explored import Explored
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.tables import TABLES
-from polystick.inference.execution import execution_for
+from polystick.inference.execution import execution_of_fit
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
 from polystick.inference.stochastic import StochasticVI
@@ -70,7 +70,7 @@ class Face(Explored):
             model,
             shards,
             seed=fit.seed,
-            execution=execution_for(self.n_jobs),
+            execution=execution_of_fit(self.n_jobs),
             progress=self.progress,
             checkpoint=self.checkpoint,
             resume=fit.resume,

@@ -7,6 +7,7 @@ computed them and whenever. So the bits of a run do not depend on the number of 
 """
 
 import concurrent.futures
+import contextvars
 import math
 import os
 import threading
@@ -19,7 +20,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from polystick.inference.held import HeldRows
-from polystick.inference.protocols import Array
+from polystick.inference.protocols import Array, Execution
 
 _LONGEST_RUN = 16
 
@@ -148,6 +149,17 @@ def execution_for(n_jobs: int | None) -> Serial | Threads:
     return Serial() if n_jobs == 1 else Threads(n_jobs)
 
 
+ELSEWHERE: contextvars.ContextVar[Callable[[int | None], Execution] | None] = (
+    contextvars.ContextVar("elsewhere", default=None)
+)
+
+
+def execution_of_fit(n_jobs: int | None) -> Execution:
+    """Return who runs a fit: `execution_for`, or a cluster where one was entered."""
+    elsewhere = ELSEWHERE.get()
+    return execution_for(n_jobs) if elsewhere is None else elsewhere(n_jobs)
+
+
 class _OneBlasThread:
     """The limit belongs to the process, so runs side by side share it: the last one out lifts it."""
 
@@ -201,10 +213,12 @@ def concatenate(parts: Sequence[dict[str, Array]]) -> dict[str, Array]:
 
 
 __all__ = [
+    "ELSEWHERE",
     "Serial",
     "Threads",
     "available_threads",
     "concatenate",
     "execution_for",
+    "execution_of_fit",
     "one_blas_thread",
 ]

@@ -22,7 +22,9 @@ __all__ = ["moved", "moves"]
 
 def moves(model: Any) -> bool:
     """Tell whether a model has such moves."""
-    return hasattr(model, "propose_move") or hasattr(model, "move_together")
+    return hasattr(model, "propose_move") or (
+        hasattr(model, "move_together") and getattr(model, "moves_rows", True)
+    )
 
 
 def moved(

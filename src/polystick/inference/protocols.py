@@ -228,6 +228,10 @@ class Extras(Protocol[S_contra, P, R, T_contra, F_contra]):
     ) -> tuple[P, list[R]]:
         """Move all rows of a chain at once, block by block in a list, before a sweep of Gibbs."""
 
+    @property
+    def moves_rows(self) -> bool:
+        """Whether `move_together` does anything, with these hyperparameters; by default it does."""
+
     def propose_move(self, parameters: P, key: Key) -> Any:
         """Return what blocks need to know of a move of all rows before a sweep, or None for none.
 

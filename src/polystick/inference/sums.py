@@ -54,7 +54,7 @@ class TreeSum:
         self._kind = self._kind or right._kind
         self._add_exact(right._exact)
         for node in right._nodes:
-            self._push(node)
+            self._push(node._replace(own=False))  # its arrays may have come from another process
         self._next = right._next
 
     @property

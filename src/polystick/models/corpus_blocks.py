@@ -46,6 +46,15 @@ class CorpusBlocks(Sequence):
         start = self._edges[i] - self.corpus.offsets[part]
         return self.corpus.rows(part, start, start + len(ids))
 
+    def cut(self, numbers):
+        """Return some neighbouring blocks to be sent elsewhere, and read there if they are on disk."""
+        if self.corpus.folder is None:
+            return [self[i] for i in numbers]
+        edges = np.array(self._edges[numbers.start : numbers.stop + 1])
+        ids = self.ids[edges[0] : edges[-1]]
+        edges = (edges - edges[0]).tolist()
+        return CorpusBlocks(self.corpus, ids, edges, None, self.given, self._make)
+
     @property
     def identity(self):
         """What tells a run on these blocks from others."""

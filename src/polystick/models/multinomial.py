@@ -145,6 +145,11 @@ class CorrelatedCounts:
         noise = key.normals("start", shard.rows, self.n_sticks)
         return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
 
+    @property
+    def moves_rows(self):
+        """Whether the law of mean and cov allows it."""
+        return hasattr(self.prior, "given")
+
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
         """Redraw open cells of few rows, move scales of sticks, redraw weak ones with their part of the law.
 

@@ -74,6 +74,7 @@ _OURS = {
     "models.softmax_counts": ("SoftmaxCounts",),
     "models.softmax_link": ("Softmax",),
     "models.softmax_regression": ("SoftmaxRegression",),
+    "models.switching": ("SwitchingDynamics",),
     "models.topic_agreement": ("Agreement",),
     "models.topic_factors": ("TopicFactor", "VariationalTopicModel"),
     "models.topic_shares": ("NormalShares", "Sticks"),

@@ -1,0 +1,430 @@
+"""A fit on a cluster has the bits of one in this process, whoever dies meanwhile."""
+
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import toy_model
+from polystick import (
+    Corpus,
+    CorrelatedTopicModel,
+    Gibbs,
+    MeanField,
+    MultinomialLDS,
+    StochasticVI,
+    cluster,
+)
+from polystick.clusters import rows as cluster_rows
+from polystick.clusters.context import Cluster
+from polystick.clusters.engine import ClusterError, Engine
+from polystick.conjugate import NormalInverseWishart
+from polystick.decomposition import Decomposition
+from polystick.inference.execution import Serial, Threads
+from polystick.models import warm_start
+from polystick.models.multinomial import CorrelatedCounts
+from polystick.population import LearnedScale
+from topic_tools import JIT, correlated_topics, small_corpus, weak_model
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.skipif(not JIT, reason="workers would interpret kernels"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:a sweep takes"),
+]
+cloudpickle.register_pickle_by_value(toy_model)
+GIBBS = Gibbs(n_draws=8, n_burn=6, n_chains=2)
+FIELD = MeanField(tolerance=1e-9, max_sweeps=5, n_draws=2)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster(workers=2) as client:
+        yield client
+
+
+@pytest.fixture
+def engine(client):
+    return Engine(client, 60.0)
+
+
+@pytest.fixture(autouse=True)
+def short_start(monkeypatch):
+    for name, value in {"N_SWEEPS": 6, "N_TRIAL": 3, "MOST_STARTS": 1}.items():
+        monkeypatch.setattr(warm_start, name, value)
+
+
+def topics():
+    model, counts = small_corpus(70)
+    return model, model.shards(counts, 8)
+
+
+def law_that_moves():
+    """Topics as the face makes them, whose law moves with all documents at once."""
+    tree, counts = Decomposition.balanced(4), small_corpus(70)[1]
+    prior = LearnedScale(tree.dirichlet_moments(1.0)[0], scale=1.0)
+    model = correlated_topics(counts.shape[1], 0.05, prior, tree)
+    return model, model.shards(counts, 8)
+
+
+def rows():
+    model = CorrelatedCounts(
+        NormalInverseWishart.weak(np.zeros(2), np.ones(2)), Decomposition.sticks([0, 1, 2])
+    )
+    counts = np.random.default_rng(2).multinomial(20, [0.5, 0.3, 0.2], size=150)
+    return model, model.shards(counts, size=12)
+
+
+def toy():
+    """A model of somebody's own, whose code goes to the workers with it."""
+    model = toy_model.Toy()
+    return model, model.shards(np.random.default_rng(5).normal(1.0, 1.4, size=53))
+
+
+CASES = {"topics": topics, "moves": law_that_moves, "rows": rows, "toy": toy}
+
+
+def run(case, schedule=GIBBS, execution=None, **options):
+    model, shards = CASES[case]()
+    return schedule.run(model, shards, seed=4, execution=execution, **options)
+
+
+def on(engine, n_shards=None, store=None):
+    return Cluster(engine, 1, n_shards, store)
+
+
+def same(left, right):
+    for group in left.tree.children:
+        for name, values in left.tree[group].data_vars.items():
+            np.testing.assert_array_equal(values, right.tree[group][name], err_msg=str(name))
+
+
+@functools.cache
+def here(case="topics", schedule=GIBBS):
+    return run(case, schedule, Serial())
+
+
+@pytest.mark.parametrize(
+    ("case", "schedule"),
+    [("topics", GIBBS), ("moves", GIBBS), ("toy", GIBBS), ("topics", FIELD), ("rows", FIELD)],
+)
+def test_same_bits_as_in_this_process(case, schedule, engine):
+    expected = here(case, schedule)
+    same(expected, run(case, schedule, Threads(2)))
+    for n_shards in (2, 5) if case == "topics" else (3,):
+        same(expected, run(case, schedule, on(engine, n_shards)))
+
+
+def test_a_face_in_the_context_and_a_corpus_on_disk(client, tmp_path):
+    from polystick.corpus import CorpusWriter
+
+    counts = small_corpus(60)[1]
+    writer = CorpusWriter(tmp_path / "corpus", counts.shape[1])
+    import scipy.sparse
+
+    for piece in (counts[:40], counts[40:]):
+        writer.add(scipy.sparse.csr_array(piece.astype(np.int32)))
+    writer.close(None)
+    corpus = Corpus(tmp_path / "corpus")
+    model = CorrelatedTopicModel(3, inference=GIBBS, random_state=1, progress=False)
+    here = model.fit(corpus).posterior_
+    with cluster(client, store=tmp_path / "store"):
+        there = model.fit(corpus).posterior_
+        assert model.transform(corpus).shape == (60, 3)
+    same(here, there)
+    assert list((tmp_path / "store").iterdir()) == []  # snapshots and probes are gone
+
+
+# workers die
+
+
+def kill_at(client, sweeps, which):
+    """Return a callback that kills workers in these sweeps."""
+    left = list(sweeps)
+
+    def tell(progress):
+        if left and progress.sweep == left[0]:
+            left.pop(0)
+            for pid in [*_pids(client)][:which]:
+                os.kill(pid, signal.SIGKILL)
+
+    return tell
+
+
+def _pids(client):
+    """Return the processes of two workers, once those that died have come back."""
+    client.wait_for_workers(2, timeout=60)
+    told = client.scheduler_info(n_workers=-1)["workers"]
+    return list(client.run(os.getpid, workers=list(told)).values())
+
+
+@pytest.mark.parametrize(("sweeps", "which"), [((3,), 1), ((13,), 2)], ids=["one", "both"])
+def test_kill_9_between_sweeps(sweeps, which, client, engine):
+    progress = kill_at(client, sweeps, which)
+    same(here(), run("topics", execution=on(engine, 4), progress=progress))
+
+
+def test_kill_9_at_any_time(client, engine, tmp_path):
+    pids, stop = _pids(client), threading.Event()
+
+    def strike():
+        stop.wait(0.5)
+        os.kill(pids[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=strike)
+    killer.start()
+    options = {"checkpoint": tmp_path / "run", "every": 1e-6}
+    found = run("topics", execution=on(engine, 3), **options)
+    killer.join()
+    same(here(), found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_kill_9_twenty_times(seed, client, engine, tmp_path):
+    rng = np.random.default_rng(seed)
+    pids = _pids(client)
+    victims = pids if seed % 4 == 0 else [pids[seed % len(pids)]]
+
+    def strike():
+        time.sleep(rng.uniform(0.0, 4.0))
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=strike)
+    killer.start()
+    gibbs = Gibbs(n_draws=30, n_burn=10, n_chains=2)
+    options = {"checkpoint": tmp_path / "run", "every": 0.5} if seed % 2 else {}
+    found = run("topics", gibbs, execution=on(engine, 4), **options)
+    killer.join()
+    same(run("topics", gibbs), found)
+
+
+class PulledError(RuntimeError):
+    pass
+
+
+def pull_at(sweep):
+    def tell(progress):
+        if progress.sweep == sweep:
+            raise PulledError
+
+    return tell
+
+
+@pytest.mark.parametrize("first", ["cluster", "threads"])
+def test_a_run_goes_on_elsewhere(first, engine, tmp_path):
+    options = {"checkpoint": tmp_path / "run", "every": 1e-6}
+    threads, there = Threads(2), on(engine, 3)
+    before, after = (there, threads) if first == "cluster" else (threads, there)
+    with pytest.raises(PulledError):
+        run("topics", execution=before, progress=pull_at(9), **options)
+    same(here(), run("topics", execution=after, resume=True, **options))
+
+
+def test_a_shard_that_kills_its_workers_is_named(client, engine, monkeypatch):
+    monkeypatch.setattr(cluster_rows, "MOST_DEATHS", 2)
+    progress = kill_at(client, (2, 3, 4, 5, 6), 2)
+    with pytest.raises(ClusterError, match=r"2 workers died while they held blocks 0 to .* resume"):
+        run("topics", execution=on(engine, 2), progress=progress)
+
+
+INTERRUPTED = """
+import numpy as np, os, signal, threading, warnings
+from polystick import CorrelatedTopicModel, Gibbs, cluster
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    counts = np.random.default_rng(0).poisson(0.5, (300, 60))
+
+    def tell(progress):
+        if progress.sweep == 12:
+            os.killpg(os.getpgrp(), signal.SIGINT)
+
+    with cluster(workers=2) as client:
+        before = client.run(os.getpid)
+        gibbs = Gibbs(500, 10, n_chains=1)
+        model = CorrelatedTopicModel(3, inference=gibbs, random_state=0, progress=tell).fit(counts)
+        print("draws", model.posterior_["cov"].shape[1], before == client.run(os.getpid))
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_terminal_keeps_draws_and_workers(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        start_new_session=True,
+    )
+    assert "draws 2 True" in done.stdout, done.stderr
+
+
+# what is refused, without workers
+
+
+def test_a_failure_in_a_block_is_that_of_this_process(engine):
+    def failing(execution):
+        model = toy_model.Toy(poison=17)
+        with pytest.raises(FloatingPointError) as caught:
+            GIBBS.run(model, model.shards(np.arange(40.0)), seed=4, execution=execution)
+        return str(caught.value)
+
+    assert failing(on(engine, 3)) == failing(Threads(2))
+    assert "z of row 17 is not finite" in failing(on(engine, 5))
+
+
+def test_what_does_not_pay_is_refused(client):
+    counts = small_corpus(60)[1]
+    with cluster(client):
+        batches = CorrelatedTopicModel(3, inference=StochasticVI(16, n_passes=1), random_state=1)
+        with pytest.raises(ClusterError, match="batches are too small to pay on a cluster"):
+            batches.fit(counts)
+        from polystick import CorrelatedMultinomial
+
+        with pytest.raises(ClusterError, match="moves all rows at once in every sweep"):
+            CorrelatedMultinomial(inference=GIBBS).fit(counts[:, :4] + 1)
+
+
+def test_where_there_is_no_cluster():
+    with pytest.raises(ClusterError, match="there is no current Dask client"), cluster():
+        pass
+    with pytest.raises(ValueError, match="there must be no address"), cluster("x", workers=1):
+        pass
+
+
+def test_an_address_where_nobody_answers(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises((ClusterError, TypeError)), cluster("tcp://127.0.0.1:1"):
+        pass
+
+
+def test_a_store_that_workers_do_not_see(client, tmp_path, monkeypatch):
+    from polystick.clusters import context
+
+    monkeypatch.setattr(context, "sees", _sees_nothing)
+    with (
+        pytest.raises(ClusterError, match="store must be on storage that all hosts see"),
+        cluster(client, store=tmp_path / "here"),
+    ):
+        pass
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ClusterError, match="store must be a folder that can be written to"),
+        cluster(client, store=tmp_path / "file" / "x"),
+    ):
+        pass
+
+
+def _sees_nothing(path, content):
+    return False
+
+
+def test_workers_of_other_versions_or_other_bits(client, monkeypatch):
+    from polystick.clusters import context
+
+    mine = context.host()
+    other = mine._replace(versions={**mine.versions, "numba": "0.1"})
+    monkeypatch.setattr(context, "_at_all", lambda *_: [("tcp://there:1", other)])
+    with (
+        pytest.raises(ClusterError, match=r"tcp://there:1 has numba 0\.1 and here"),
+        cluster(client),
+    ):
+        pass
+    other = mine._replace(name="old", bits="0")
+    monkeypatch.setattr(context, "_at_all", lambda *_: [("tcp://there:1", other)])
+    with pytest.warns(RuntimeWarning, match="old computes other last bits"), cluster(client):
+        pass
+
+
+class Nobody:
+    """A client whose scheduler answers, and has no workers; or does not answer."""
+
+    status = "running"
+
+    def __init__(self, answers):
+        self.answers, self.scheduler = answers, SimpleNamespace(identity=None)
+
+    def sync(self, function, callback_timeout):
+        if not self.answers:
+            raise TimeoutError
+        return {"workers": {}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (True, "no workers that take work for 1 seconds"),
+        (False, "the scheduler of the cluster has gone"),
+    ],
+)
+def test_waits_have_a_deadline(answers, said):
+    model, shards = topics()
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match=said):
+        GIBBS.run(model, shards, seed=1, execution=on(Engine(Nobody(answers), 1.0), 2))
+    assert time.monotonic() - begun < 20
+
+
+def test_a_paused_or_silent_worker_gets_no_rows(monkeypatch):
+    told = {"name": 1, "nthreads": 1, "memory_limit": 1, "last_seen": 5.0}
+    client = Nobody(True)
+    workers = {"a": {**told, "status": "running"}, "b": {**told, "status": "paused"}}
+    client.sync = lambda *_, **__: {"workers": workers}
+    engine, now = Engine(client, 1.0), time.monotonic()
+    assert set(engine.workers()) == {"a"}
+    monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+    assert engine.workers() == {}
+    workers["a"]["last_seen"] = 6.0
+    assert set(engine.workers()) == {"a"}
+
+
+def test_sweeps_that_are_short_are_told(engine):
+    with pytest.warns(RuntimeWarning, match=r"a sweep takes 0\.\d\d seconds on this cluster"):
+        run("toy", execution=on(engine, 2))
+
+
+@pytest.mark.slow
+def test_sequences_of_many_steps(client):
+    rng = np.random.default_rng(1)
+    sequences = [rng.integers(0, 3, 12) for _ in range(9)]
+    model = MultinomialLDS(1, n_categories=3, inference=Gibbs(3, 2, n_chains=2), random_state=1)
+    expected = model.fit(sequences).posterior_
+    with cluster(client):
+        same(expected, model.fit(sequences).posterior_)
+
+
+def test_nothing_is_broadcast_or_replicated():
+    from pathlib import Path
+
+    sources = [p.read_text() for p in Path(cluster_rows.__file__).parent.glob("*.py")]
+    assert not any("broadcast=True" in source or ".replicate(" in source for source in sources)
+
+
+def test_an_order_is_small():
+    from polystick.clusters.worker import Order
+    from polystick.inference.looks import RowLook
+    from polystick.keys import Key
+
+    model = weak_model(4, 30)
+    _, shards = topics()
+    look = RowLook((), model.watch(shards))
+    prior = model.prepare(model.initial_parameters(shards, Key(1)))
+    order = Order("step", "draw_rows", [prior], [Key(1)], look)
+    assert len(cloudpickle.dumps(order)) < 64_000 + prior.topics.nbytes
