@@ -45,6 +45,28 @@ def test_what_methods_return_and_raise_can_be_had_by_name():
     assert {*polystick.__all__, *polystick.baselines.__all__} <= told
 
 
+def faces():
+    names = {*polystick.__all__, *polystick.baselines.__all__}
+    found = (getattr(polystick, name, None) or getattr(polystick.baselines, name) for name in names)
+    return [face for face in found if isinstance(face, type) and hasattr(face, "fit")]
+
+
+@pytest.mark.parametrize("face", faces(), ids=lambda face: face.__name__)
+def test_the_reference_says_what_each_method_returns(face):
+    page = (ROOT / "docs" / "api.md").read_text()
+    table = page.partition("### What methods return")[2].partition("```{eval-rst}")[0]
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"^\| (.*?) \|", table, re.M))))
+    methods = {name for name, method in vars_of(face) if callable(method)}
+    assert methods <= told
+    assert all((getattr(face, name).__doc__ or "").strip() for name in methods)
+
+
+def vars_of(face):
+    """Return what a class has from us, and not from scikit-learn; names without an underscore."""
+    ours = [each for each in face.__mro__ if each.__module__.startswith("polystick.")]
+    return [(n, m) for each in ours for n, m in vars(each).items() if not n.startswith("_")]
+
+
 def test_import_compiles_nothing_and_loads_little():
     code = """
 import sys

@@ -154,7 +154,7 @@ def section(name):
 
 
 def lines(head, sizes):
-    largest_first = sorted(sizes, key=sizes.get, reverse=True)
+    largest_first = sorted(sorted(sizes), key=lambda root: sizes[root] // 10_000, reverse=True)
     return "\n".join([head, *(f"{root.name} {root.types}" for root in largest_first)])
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from polystick import Gibbs, MeanField, MultinomialRegression
+from polystick import Gibbs, MeanField, MultinomialRegression, load
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(7)
@@ -64,6 +64,8 @@ def test_mean_field_is_near_gibbs_and_says_what_it_lacks(tmp_path):
     assert np.asarray(near).max() < 0.03
     assert np.isfinite(quick.score(FRAME, COUNTS))
     np.testing.assert_array_equal(again.predict_proba(FRAME), quick.predict_proba(FRAME))
+    kept = load(quick.save(tmp_path / "model.polystick"))
+    np.testing.assert_array_equal(kept.predict_proba(FRAME), quick.predict_proba(FRAME))
     with pytest.raises(ValueError, match="needs draws from the posterior"):
         quick.to_arviz(log_likelihood=True)
     with pytest.raises(ValueError, match="mean field is for"):

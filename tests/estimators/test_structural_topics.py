@@ -365,3 +365,54 @@ def test_models_without_prevalence_say_so():
     stream = CorrelatedTopicModel(2, prevalence="party", inference=StochasticVI())
     with pytest.raises(TypeError, match="prevalence needs inference=Gibbs"):
         stream.partial_fit(COUNTS[:8], corpus_size=8)
+
+
+# documents within groups
+
+
+def authored(seed=8):
+    """Return counts and covariates: authors differ in their use of topic 0, twelve documents each."""
+    rng = np.random.default_rng(seed)
+    n_authors = 8 if JIT else 3
+    frame = pd.DataFrame({"author": np.repeat([f"author {i}" for i in range(n_authors)], 12)})
+    frame["party"] = rng.choice(["D", "R"], len(frame))
+    away = np.repeat(np.linspace(-2, 2, n_authors), 12)
+    logits = np.column_stack([away, 0.8 * (frame.party == "R"), 0 * away, 0 * away])
+    shares = np.exp(logits + 0.4 * rng.standard_normal(logits.shape))
+    shares /= shares.sum(axis=1, keepdims=True)
+    words = np.repeat(np.eye(T), OWN, axis=1) + 0.02
+    words /= words.sum(axis=1, keepdims=True)
+    return rng.multinomial(40 if JIT else 8, shares @ words), frame
+
+
+def fit_authored(**options):
+    counts, frame = authored()
+    options = {"prevalence": "party", "groups": "author", **options}
+    model = CorrelatedTopicModel(T, inference=SHORT, random_state=0, progress=False, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(counts, covariates=frame), counts, frame
+
+
+@needs_jit
+def test_documents_within_authors():
+    model, counts, frame = fit_authored()
+    own = of_truth(model)[0]
+    curve = model.effect_curves("author")["estimate"].unstack()[model._topic_index[own]]
+    assert curve.corr(pd.Series(np.arange(8.0), index=curve.index)) > 0.9
+    assert set(model.effects("party").columns) >= {"estimate", "lower", "upper"}
+    assert model.effects("author", ("author 0", "author 7"))["p_positive"].iloc[own] > 0.95
+    new = frame.head(3).assign(author="nobody known")
+    assert np.isfinite(model.transform(counts[:3], covariates=new)).all()
+    line = model.prevalence_.columns(new)[:, -8:]
+    np.testing.assert_allclose(line, -1 / 8)
+
+
+def test_what_groups_of_documents_need():
+    with pytest.raises(ValueError, match="groups need a prevalence"):
+        fit_authored(prevalence=None)
+    with pytest.raises(ValueError, match="must be columns of the covariates"):
+        fit_authored(groups="writer")
+    model, counts, frame = fit_authored(prevalence="1")
+    with pytest.raises(ValueError, match="'author' is missing"):
+        model.transform(counts[:2], covariates=frame[["party"]].head(2))

@@ -42,6 +42,14 @@ class Grouping:
         levels = self.levels[factor]
         return [_text(level) if isinstance(level, tuple) else level for level in levels]
 
+    def indicators(self, frame):
+        """Return which groups the rows are in, of those of all factors (n, G); 0 for others."""
+        of_factors = [
+            (levels.get_indexer(_keys(frame, columns))[:, None] == np.arange(len(levels)))
+            for columns, levels in zip(self.columns, self.levels)
+        ]
+        return np.hstack([np.zeros((len(frame), 0)), *of_factors])
+
     def places(self, frame):
         """Return which group of each factor the rows are in (n, F)."""
         places = np.zeros((len(frame), len(self.names)), dtype=int)

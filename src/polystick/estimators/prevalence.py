@@ -8,6 +8,7 @@ import pandas as pd
 
 from polystick.design import INTERCEPT, Design
 from polystick.estimators.covariates import check_rows, read
+from polystick.estimators.groupings import Grouping, grouping
 
 __all__ = ["Prevalence"]
 
@@ -29,7 +30,8 @@ class Prevalence:
     All have mean 0 in the fit, for the level of the shares is a parameter of its own. A factor has one for
     each of its levels, all on one footing, so that no effect depends on which comes first, and levels are
     pooled as groups are. Those of any other term are made orthogonal, with variance 1, so that neither units
-    nor the choice of a basis matter.
+    nor the choice of a basis matter. Groups are pooled too, and may be others in new documents: what is not
+    known of one is as of a typical one.
     """
 
     design: Design
@@ -38,13 +40,22 @@ class Prevalence:
     weights: np.ndarray  # (q, p)
     terms: np.ndarray  # (p,) numbers
     names: list
+    grouping: Grouping
+    group_shares: np.ndarray  # (G,) of the documents of a fit, those of all factors
 
     @classmethod
-    def of(cls, formula, covariates, X):
-        """Read covariates (n, ...) of the documents X of a fit."""
+    def of(cls, formula, covariates, X, groups=None):
+        """Read covariates (n, ...) of the documents X of a fit, and groups, as `grouping` takes them."""
         made, raw, frame = read(covariates, formula, X, "X")
+        of_groups = grouping(groups, covariates)
+        for column in of_groups.needed:
+            frame[column] = covariates[column].to_numpy()
         centre = raw.mean(axis=0)
         found = list(_columns(made, raw, centre))
+        weights = np.hstack([np.zeros((raw.shape[1], 0)), *(part.weights for part in found)])
+        n_terms = len(found)
+        for f, levels in enumerate(of_groups.levels):
+            found.append(Columns(np.eye(len(levels)), of_groups.level_names(f), n_terms + f))
         if not found:
             raise ValueError(
                 f'prevalence must have a covariate; got "{formula}"; name columns of the covariates, or '
@@ -52,15 +63,32 @@ class Prevalence:
             )
         terms = np.repeat([part.term for part in found], [len(part.names) for part in found])
         names = [name for part in found for name in part.names]
-        weights = np.hstack([part.weights for part in found])
-        return cls(made, frame, centre, weights, terms, names)
+        shares = of_groups.indicators(covariates).mean(axis=0)
+        return cls(made, frame, centre, weights, terms, names, of_groups, shares)
+
+    @property
+    def variables(self):
+        """What effects can be told of."""
+        return (*self.design.variables, *self._single)
+
+    @property
+    def levels(self):
+        """The levels of those that are factors."""
+        return {**self.design.levels, **self._single}
+
+    @property
+    def _single(self):
+        """Groups that one column tells -> their levels."""
+        told = zip(self.grouping.columns, self.grouping.levels)
+        return {columns[0]: tuple(levels) for columns, levels in told if len(columns) == 1}
 
     def columns(self, covariates, X=None):
         """Return columns (n, p) of documents; a row's have the same bits in any company, as BLAS has not."""
         if X is not None:
             check_rows(covariates, X, "X")
         raw = self.design.matrix(covariates) - self.centre
-        return np.einsum("dq,qp->dp", raw, self.weights)
+        own = np.einsum("dq,qp->dp", raw, self.weights)
+        return np.hstack([own, self.grouping.indicators(covariates) - self.group_shares])
 
 
 def _columns(made, raw, centre):

@@ -24,19 +24,25 @@ class TopicCovariates:
     """Shares may depend on covariates of documents, by the formula `prevalence` of a face that has one."""
 
     prevalence: str | None = None
+    groups: object = None
     prevalence_: Prevalence | None = None
 
     def _read_prevalence(self, about, inference):
         """Learn what the formula means from the covariates of the fit."""
         self.prevalence_ = None
         if self.prevalence is None:
+            if self.groups is not None:
+                raise ValueError(
+                    f'groups need a prevalence; got groups={self.groups!r} alone; give prevalence="1" where '
+                    "shares depend on nothing else"
+                )
             self._refuse_covariates(about)
             return
         if not isinstance(inference, Gibbs):
             raise TypeError(f"a prevalence needs inference=Gibbs(...) or None; got {inference!r}")
         self._need_covariates(about)
         count_documents(about.X)
-        self.prevalence_ = Prevalence.of(self.prevalence, about.covariates, about.X)
+        self.prevalence_ = Prevalence.of(self.prevalence, about.covariates, about.X, self.groups)
 
     def _given(self, n, about):
         """Return name -> (n, ...), what the model must know of n documents besides their words."""

@@ -121,8 +121,9 @@ class TopicEffects(CorrelatedTopicEstimator):
         law = self.model_.shares.told
         drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
         states = [dict(zip(law, one)) for one in drawn]
-        frame, design = self.prevalence_.frame, self.prevalence_.design
+        known = self.prevalence_
+        frame = known.frame
         picked = np.linspace(0, len(frame) - 1, min(len(frame), _MOST_DOCUMENTS)).round()
         some = frame.iloc[picked.astype(int)].reset_index(drop=True)
         shares = ExpectedShares(self.model_, self.prevalence_, states)
-        return Effects(shares, some, self._topic_index, design.variables, design.levels)
+        return Effects(shares, some, self._topic_index, known.variables, known.levels)

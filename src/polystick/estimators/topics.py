@@ -66,6 +66,10 @@ class CorrelatedTopicModel(TopicEffects):
         that take documents then need their `covariates`. Each term has a scale of its own that is learned,
         so factors of many levels, such as authors, are pooled. Gibbs only. The words of a topic do not
         depend on covariates.
+    groups : column, list of columns, or None
+        Columns of the covariates whose groups are pooled, such as the authors of documents: "author"; nested,
+        "paper/author". They need a `prevalence`, which may be "1". New documents may be of other groups, and
+        are then taken for those of a typical one.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of the mean and covariance of psi. None: `LearnedScale`, which learns how large variances and
         how strong correlations are, centred where a uniform Dirichlet distribution of shares would be. A
@@ -131,8 +135,8 @@ class CorrelatedTopicModel(TopicEffects):
     _listed = "topics"
 
     def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, prior=None,
-                 vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
+                 word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, groups=None,
+                 prior=None, vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
                  checkpoint=None, checkpoint_every=60.0):  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
@@ -141,6 +145,7 @@ class CorrelatedTopicModel(TopicEffects):
         self.seed_words = seed_words
         self.seed_weight = seed_weight
         self.prevalence = prevalence
+        self.groups = groups
         self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference

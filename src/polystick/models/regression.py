@@ -21,7 +21,6 @@ from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians import regression
-from polystick.gaussians.normal import Normal
 from polystick.kernels import log_concave
 from polystick.kernels import splits as splits_kernels
 from polystick.models import regression_factors, regression_slices, watched
@@ -30,8 +29,7 @@ from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
-    Parameters,
-    RegressionPrior,
+    Regression,
     Rows,
     Statistics,
     cut,
@@ -40,9 +38,6 @@ from polystick.scores import log_coefficients
 
 __all__ = ["StickRegression"]
 
-LONG_LAG_OF_ALL = (
-    4.0  # of what rows share, from which slices are worth twice the time; even splits have 2
-)
 REPEATS = 4  # of noise and its law under one omega: a third more time, several times the draws
 
 
@@ -57,13 +52,6 @@ class Shard(NamedTuple):
     told: np.ndarray  # (2, k) twice what omega tells, and what the counts do: sums over rows
 
 
-class Law(NamedTuple):
-    """What the local steps of a sweep share."""
-
-    parameters: Parameters
-    noise: Normal | None
-
-
 class Told(NamedTuple):
     """What noise says of its law and of its scale: sums over rows."""
 
@@ -73,16 +61,13 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StickRegression:
+class StickRegression(Regression):
     """The model: its prior and its decomposition."""
 
-    prior: RegressionPrior
     decomposition: Decomposition
 
-    slices_from: ClassVar = (
-        4.0  # lag of what rows share, from which slices are worth it; even splits: 2
-    )
-    parameter_type: ClassVar = Parameters
+    # lag of what rows share, from which slices are worth twice the time; even splits have 2
+    slices_from: ClassVar = 4.0
     dims: ClassVar = {
         "coefficients": ("column", "stick"),
         "group_effects": ("group", "stick"),
@@ -112,30 +97,7 @@ class StickRegression:
         told = np.stack([by_omega.sum(axis=0), by_counts.sum(axis=0)])
         return Shard(ids, splits, data, log_coefficients(counts).sum(), hard, told)
 
-    # simulate
-
-    def simulate(self, n_trials, x, groups, rng):
-        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
-        parameters = self.prior.draw(rng)
-        psi = self.prior.line(parameters, self.prior.data(x, groups))
-        cov = self.prior.noise_cov(parameters)
-        if cov is not None:
-            psi = psi + rng.standard_normal(psi.shape) @ np.linalg.cholesky(cov).T
-        return parameters, Rows(psi), self.simulate_counts(Rows(psi), n_trials, rng)
-
-    def simulate_counts(self, rows, n_trials, rng):
-        """Draw counts given the rows' psi."""
-        return rng.multinomial(n_trials, self.probabilities(rows.psi))
-
     # Gibbs
-
-    def initial_parameters(self, shards, key):
-        return self.prior.start(key.generator("start"))
-
-    def prepare(self, parameters):
-        """Return the parameters, and the law of noise."""
-        cov = self.prior.noise_cov(parameters)
-        return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
 
     def initial_rows(self, law, shard, key):
         """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
@@ -294,21 +256,8 @@ class StickRegression:
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
         return Rows(psi), Statistics(len(psi), e.T @ e, value)
 
-    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """Covariance and scales | e."""
-        if self.prior.overdispersion is None:
-            return parameters
-        given = statistics.n_rows, statistics.outer
-        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
-
-    def log_likelihood(self, statistics):
-        return statistics.value
-
     def describe_parameters(self, parameters):
         return self.prior.described(parameters)
-
-    def describe_rows(self, shard, rows):
-        return {"probabilities": self.probabilities(rows.psi)}
 
     # mean field
 

@@ -5,14 +5,23 @@ In the room B are coefficients (p, k), U effects of groups (G, k), those of all 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from polystick.gaussians.normal import Normal
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
 from polystick.population import HuangWand, Spread
 
-__all__ = ["Data", "Parameters", "RegressionPrior", "Rows", "Statistics", "cut"]
+__all__ = [
+    "Data",
+    "Parameters",
+    "Regression",
+    "RegressionPrior",
+    "Rows",
+    "Statistics",
+    "cut",
+]
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
 
@@ -229,6 +238,57 @@ class RegressionPrior:
         mine = None if self.eliminated is None else group_rows(groups[:, self.eliminated])
         columns = np.ascontiguousarray(np.column_stack([x, *dummies]))
         return Data(x, groups + self.edges[:-1], columns, mine)
+
+
+class Law(NamedTuple):
+    """What the local steps of a sweep share."""
+
+    parameters: Parameters
+    noise: Normal | None
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What regressions are behind any link, which gives `probabilities` and all else."""
+
+    prior: RegressionPrior
+
+    parameter_type: ClassVar = Parameters
+    probabilities: ClassVar[Any]  # a method: psi (..., k) -> (..., K)
+
+    def simulate(self, n_trials, x, groups, rng):
+        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
+        parameters = self.prior.draw(rng)
+        psi = self.prior.line(parameters, self.prior.data(x, groups))
+        cov = self.prior.noise_cov(parameters)
+        if cov is not None:
+            psi = psi + rng.standard_normal(psi.shape) @ np.linalg.cholesky(cov).T
+        return parameters, Rows(psi), self.simulate_counts(Rows(psi), n_trials, rng)
+
+    def simulate_counts(self, rows, n_trials, rng):
+        """Draw counts given the rows' psi."""
+        return rng.multinomial(n_trials, self.probabilities(rows.psi))
+
+    def initial_parameters(self, shards, key):
+        return self.prior.start(key.generator("start"))
+
+    def prepare(self, parameters):
+        """Return the parameters, and the law of noise."""
+        cov = self.prior.noise_cov(parameters)
+        return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
+
+    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
+        """Covariance and scales | e."""
+        if self.prior.overdispersion is None:
+            return parameters
+        given = statistics.n_rows, statistics.outer
+        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
+
+    def log_likelihood(self, statistics):
+        return statistics.value
+
+    def describe_rows(self, shard, rows):
+        return {"probabilities": self.probabilities(rows.psi)}
 
 
 def cut(n, size=ROWS_PER_BLOCK):

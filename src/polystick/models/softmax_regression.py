@@ -25,7 +25,6 @@ from polystick.association import double_centred
 from polystick.augmentation import Potential
 from polystick.decomposition import Splits
 from polystick.gaussians import regression
-from polystick.gaussians.normal import Normal
 from polystick.kernels import softmax_rows
 from polystick.models import regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
@@ -34,7 +33,7 @@ from polystick.models.regression_state import (
     ROWS_PER_BLOCK,
     Data,
     Parameters,
-    RegressionPrior,
+    Regression,
     Rows,
     Statistics,
     cut,
@@ -55,13 +54,6 @@ class Shard(NamedTuple):
     lopsided: np.ndarray  # (K,) whether a row has nearly no count of a category, or few others
 
 
-class Law(NamedTuple):
-    """What the local steps of a sweep share."""
-
-    parameters: Parameters
-    noise: Normal | None
-
-
 class Column(NamedTuple):
     """One category of all rows of a block, seen from it."""
 
@@ -77,12 +69,9 @@ class Given(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SoftmaxRegression:
+class SoftmaxRegression(Regression):
     """The model: its prior."""
 
-    prior: RegressionPrior
-
-    parameter_type: ClassVar = Parameters
     dims: ClassVar = {
         "coefficients": ("column", "category"),
         "group_effects": ("group", "category"),
@@ -115,30 +104,7 @@ class SoftmaxRegression:
             for part in cut(len(counts), size)
         ]
 
-    # simulate
-
-    def simulate(self, n_trials, x, groups, rng):
-        """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
-        parameters = self.prior.draw(rng)
-        psi = self.prior.line(parameters, self.prior.data(x, groups))
-        cov = self.prior.noise_cov(parameters)
-        if cov is not None:
-            psi = psi + rng.standard_normal(psi.shape) @ np.linalg.cholesky(cov).T
-        return parameters, Rows(psi), self.simulate_counts(Rows(psi), n_trials, rng)
-
-    def simulate_counts(self, rows, n_trials, rng):
-        """Draw counts given the rows' psi."""
-        return rng.multinomial(n_trials, self.probabilities(rows.psi))
-
     # Gibbs
-
-    def initial_parameters(self, shards, key):
-        return self.prior.start(key.generator("start"))
-
-    def prepare(self, parameters):
-        """Return the parameters, and the law of noise."""
-        cov = self.prior.noise_cov(parameters)
-        return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
 
     def initial_rows(self, law, shard, key):
         """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
@@ -341,16 +307,6 @@ class SoftmaxRegression:
         e = psi - line
         return Rows(psi), Statistics(len(psi), e.T @ e, value + shard.log_coefficient)
 
-    def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """Covariance and scales | e."""
-        if self.prior.overdispersion is None:
-            return parameters
-        given = statistics.n_rows, statistics.outer
-        return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
-
-    def log_likelihood(self, statistics):
-        return statistics.value
-
     def describe_parameters(self, parameters):
         """Tell all with the level taken out."""
         said = self.prior.described(parameters)
@@ -362,9 +318,6 @@ class SoftmaxRegression:
         if "noise_cov" in said:
             said["noise_cov"] = double_centred(said["noise_cov"])
         return said
-
-    def describe_rows(self, shard, rows):
-        return {"probabilities": self.probabilities(rows.psi)}
 
     def watch(self, shards):
         """Judge a run by the probabilities of some cells, rare ones among them."""
