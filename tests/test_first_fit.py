@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there is nothi
 
 
 @pytest.mark.parametrize(
-    "root", {root for roots in of_models().values() for root in roots}, ids=str
+    "root", sorted({root for roots in of_models().values() for root in roots}, key=str), ids=str
 )
 def test_types_are_written_as_they_are_read(root):
     assert " ".join(map(spelled, root.signature)) == root.types

@@ -12,10 +12,10 @@ import naive_particle_gibbs as naive
 from joint import Law, first_and_second
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics, Rows, Statistics
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
-from polystick.inference.execution import Threads, add
+from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
-from polystick.models.chain_sums import PairSums
+from polystick.models.chain_sums import PairSums, added
 from statistics_tools import MAX_Z
 
 PLAIN = bool(numba.config.DISABLE_JIT)
@@ -41,7 +41,7 @@ def sweep(model, everything, i, rng):
     states = np.split(rows.states, [3])
     shards = model.shards(counts, size=1)
     parts = [model.draw_rows(prior, s, Rows(z), key) for s, z in zip(shards, states)]
-    parameters = model.draw_parameters(parameters, add(parts[0][1], parts[1][1]), key)
+    parameters = model.draw_parameters(parameters, added(parts[0][1], parts[1][1]), key)
     rows = Rows(np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_counts(parameters, rows, TOTALS, rng)
 
@@ -136,7 +136,7 @@ def test_statistics_are_sums_over_pairs(rng):
 
 def test_statistics_join_in_order():
     one, two = (Statistics(PairSums(i, *np.ones((3, 1))), 1, 0.5, (i,)) for i in (1, 2))
-    both = add(one, two)
+    both = added(one, two)
     assert both.pieces == (1, 2)
     assert both.pairs == (3, 2.0, 2.0, 2.0)
 

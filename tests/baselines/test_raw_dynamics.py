@@ -12,9 +12,10 @@ from scipy import stats
 from joint import Law, first_and_second
 from polystick.baselines.raw_dynamics import Parameters, RawDynamics, Rows, Shard
 from polystick.conjugate_dynamics import InverseGamma, MatrixNormalInverseWishart
-from polystick.inference.execution import Threads, add
+from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.keys import Key
+from polystick.models.chain_sums import added
 from polystick.models.sequence_filter import SHOWS
 from statistics_tools import MAX_Z
 
@@ -59,7 +60,7 @@ def sweep(model, everything, i, rng):
     key, prior, hidden = Key(5, i), model.prepare(parameters), hide(values)
     shards = [of_vectors(hidden[:1]), of_vectors(hidden[1:], first=1)]
     parts = [model.draw_rows(prior, shard, None, key) for shard in shards]
-    parameters = model.draw_parameters(parameters, add(parts[0][1], parts[1][1]), key)
+    parameters = model.draw_parameters(parameters, added(parts[0][1], parts[1][1]), key)
     rows = Rows(np.concatenate([part[0].states for part in parts]))
     return parameters, rows, model.simulate_values(parameters, rows, LENGTHS, rng)
 

@@ -84,7 +84,8 @@ def update(face, state, X, inputs=None, *, n_top=None):
     """Let a filter see new steps of its sequence.
 
     In whatever pieces a sequence comes, the numbers are those of `predict_proba`, `score_samples` and
-    `forecast` of all of it by itself.
+    `forecast` of all of it by itself. Where the model has a memory of tokens, an update reads all of the
+    sequence so far again.
 
     Parameters
     ----------
