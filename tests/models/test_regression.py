@@ -7,8 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from joint import Law, first_and_second, one_sweep, ranks, uniform_pvalues
-from polystick import Gibbs
+from joint import Law, first_and_second, one_sweep
 from polystick.decomposition import Decomposition
 from polystick.gaussians import regression
 from polystick.keys import Key
@@ -196,49 +195,6 @@ def test_a_wrong_sweep_is_caught(name, rng):
     of, model, groups = WRONG[name]
     worst = LAWS[of].worst_z(partial(sweep, model, groups), 8000, rng)
     assert worst > MAX_Z, name
-
-
-# calibration
-
-
-def sbc(model, groups, n_simulations, rng, n_draws=49):
-    """Return p-values of ranks of the truth, told of coefficients, spreads and probabilities."""
-    found, some = [], [0, 2, 5]
-    for seed in range(n_simulations):
-        parameters, rows, counts = model.simulate(TOTALS, X, groups, rng)
-        gibbs = Gibbs(n_draws, n_burn=60, thin=8, n_chains=1, keep=("probabilities",))
-        drawn = gibbs.run(model, model.shards(counts, X, groups), seed=seed)
-        sds = [drawn["group_cov"][0], drawn["noise_cov"][0][:, None]]
-        pairs = [
-            (parameters.coefficients, drawn["coefficients"][0]),
-            (np.diagonal(parameters.covs, axis1=1, axis2=2),
-             np.diagonal(np.concatenate(sds, axis=1), axis1=2, axis2=3)),
-            (parameters.covs[:, 0, 1], np.concatenate(sds, axis=1)[:, :, 0, 1]),
-            (model.probabilities(rows.psi)[some], drawn["probabilities"][0][:, some]),
-        ]  # fmt: skip
-        found.append(np.concatenate([ranks(truth, draws).ravel() for truth, draws in pairs]))
-    return uniform_pvalues(np.array(found), n_draws)
-
-
-SHORT_CHAINS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@slow
-@needs_jit
-@SHORT_CHAINS
-def test_sbc(rng):
-    p = sbc(*MODELS["groups and full"], 150, rng)
-    assert p.min() > 1e-4, p
-
-
-@slow
-@needs_jit
-@SHORT_CHAINS
-@pytest.mark.parametrize("name", ["no line in kappa", "noise not integrated"])
-def test_sbc_rejects_a_sabotaged_sweep(name, rng):
-    kind = {"no line in kappa": ForgotLine, "noise not integrated": NoiseNotIntegrated}[name]
-    p = sbc(*stick(ONE, "full", kind), 150, rng)
-    assert p.min() < 1e-4, p
 
 
 # where totals are large, and splits lopsided

@@ -76,4 +76,11 @@ def make_reference(settings):
 
 
 if __name__ == "__main__":
-    main(make_reference, "regression_nuts.json", __doc__, n_draws=4000, n_warmup=1000)
+    main(
+        make_reference,
+        "regression_nuts.json",
+        __doc__,
+        n_draws=2500,
+        n_warmup=800,
+        target_accept=0.99,
+    )
