@@ -46,7 +46,7 @@ def test_what_methods_return_and_raise_can_be_had_by_name():
 
 
 def faces():
-    names = {*polystick.__all__, *polystick.baselines.__all__}
+    names = sorted({*polystick.__all__, *polystick.baselines.__all__})
     found = (getattr(polystick, name, None) or getattr(polystick.baselines, name) for name in names)
     return [face for face in found if isinstance(face, type) and hasattr(face, "fit")]
 
