@@ -12,6 +12,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 PUBLIC = {*polystick.__all__, "__version__"}
 
 MAY_IMPORT = {
+    "arguments": set(),  # types that signatures name
     "kernels": set(),
     "keys": {"kernels"},
     "trees": {"kernels"},
@@ -24,7 +25,7 @@ MAY_IMPORT = {
     "design": {"validation"},
     "augmentation": {"decomposition", "polyagamma", "kernels"},
     "gaussians": {"kernels"},
-    "covariances": {"gaussians", "validation"},
+    "covariances": {"arguments", "gaussians", "validation"},
     "models": {
         "alignment",
         "association",
@@ -45,14 +46,15 @@ MAY_IMPORT = {
     "corpus": {"folders"},
     "clusters": {"inference", "keys", "validation"},
     "inference": {"folders", "keys", "validation"},
-    "storage": {"decomposition", "folders", "inference", "validation"},
+    "storage": {"arguments", "decomposition", "folders", "inference", "validation"},
     "warmup": {"inference"},
     "alignment": set(),
-    "coherence": set(),
-    "scores": set(),
+    "coherence": {"arguments"},
+    "scores": {"arguments"},
     "texts": set(),
     "estimators": {
         "alignment",
+        "arguments",
         "association",
         "coherence",
         "corpus",
@@ -86,6 +88,7 @@ MAY_IMPORT = {
     },
     "baselines": {
         "alignment",
+        "arguments",
         "augmentation",
         "conjugate",
         "conjugate_dynamics",
@@ -134,7 +137,7 @@ FOREIGN = {
     "modelling": {"numba", "matplotlib"},
 }
 
-LONGEST_FILE = 520  # a class is never cut in two to fit
+LONGEST_FILE = 530  # a class is never cut in two to fit
 LONGEST_BODY = 60
 MOST_ARGUMENTS = 10
 

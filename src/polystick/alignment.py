@@ -1,6 +1,6 @@
 """Topics are exchangeable (label switching): before chains are compared, their topics must be matched."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -19,7 +19,7 @@ class Alignment(NamedTuple):
     similarity: np.ndarray
 
 
-def align(topics_by_chain):
+def align(topics_by_chain: Any) -> Any:
     """Match the topics of each chain with those of the first, one to one.
 
     The match has the largest total similarity (Hungarian algorithm). Similarity is the Bhattacharyya

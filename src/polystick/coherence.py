@@ -5,13 +5,17 @@ document, an empty one too. Pairs with a word that never occurs in the reference
 that is left without pairs has coherence NaN.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
+
+from polystick.arguments import Counts
 
 __all__ = ["diversity", "npmi", "umass"]
 
 
-def umass(top_words, counts, smoothing=1.0):
+def umass(top_words: Any, counts: Counts, smoothing: float = 1.0) -> Any:
     """Return the UMass coherence of each topic: the mean over its pairs of words; higher is better.
 
     A pair l < m, where word l is the more probable in the topic, has
@@ -38,7 +42,7 @@ def umass(top_words, counts, smoothing=1.0):
     return _mean_over_pairs(score, top_words, counts)
 
 
-def npmi(top_words, counts):
+def npmi(top_words: Any, counts: Counts) -> Any:
     """Return the NPMI coherence of each topic: the mean over its pairs of words, from -1 to 1.
 
     A pair has log(p(l, m) / (p(l) p(m))) / -log p(l, m) (Bouma 2009; Lau et al. 2014), with p the
@@ -57,7 +61,7 @@ def npmi(top_words, counts):
     return _mean_over_pairs(_npmi, top_words, counts)
 
 
-def diversity(top_words):
+def diversity(top_words: Any) -> float:
     """Return the share of distinct words among all top words (T, n_top) (Dieng et al. 2020)."""
     top_words = _check_words(top_words)
     return len(np.unique(top_words)) / top_words.size

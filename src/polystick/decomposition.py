@@ -228,7 +228,7 @@ class Decomposition:
             )
         return self.sides(np.full(self.n_categories, alpha) if alpha.ndim == 0 else alpha)
 
-    def sides(self, weights):
+    def sides(self, weights: np.ndarray) -> Any:
         """Return the sums of weights (..., K) over the first and over the second side of each node.
 
         The second is not trials - successes, which would cancel where the first side outweighs it.

@@ -10,6 +10,7 @@ of the library: it takes a key and the ids of rows, and checks nothing.
 """
 
 import numbers
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ GROUP = 64  # consecutive elements that share a stream in `draw`; one per elemen
 TINY = 1e-300  # tanh(TINY) / TINY is 1
 
 
-def draw(b, z, *, seed=None, size=None):
+def draw(b: Any, z: Any, *, seed: int | None = None, size: Any = None) -> Any:
     """Draw from PG(b, z), exactly.
 
     Parameters
@@ -57,7 +58,9 @@ def draw(b, z, *, seed=None, size=None):
     return float(out[0]) if size is None and not shape else out.reshape(shape)
 
 
-def draw_ragged(key, rows, starts, b, z):
+def draw_ragged(
+    key: np.uint64, rows: np.ndarray, starts: np.ndarray, b: np.ndarray, z: np.ndarray
+) -> np.ndarray:
     """Draw PG(b, z) for flat arrays, entries starts[i] : starts[i + 1] from the stream of rows[i].
 
     key    : 64 bits
@@ -77,25 +80,25 @@ def draw_ragged(key, rows, starts, b, z):
     return out
 
 
-def mean(b, z):
+def mean(b: Any, z: Any) -> Any:
     """Return the mean, b tanh(z/2) / (2 z), for any real b and z."""
     half = np.maximum(0.5 * np.abs(z), TINY)
     return 0.25 * np.asarray(b) * (np.tanh(half) / half)
 
 
-def var(b, z):
+def var(b: Any, z: Any) -> Any:
     """Return the variance, b (sinh z - z) / (4 z^3 cosh^2(z/2)), for any real b and z."""
     z = np.abs(np.asarray(z, float))
     near, far = _var_near_zero(np.minimum(z, 2.0)), _var_far(np.maximum(z, 2.0))
     return np.asarray(b) * np.where(z < 2.0, near, far)
 
 
-def logpdf(x, b, z):
+def logpdf(x: Any, b: Any, z: Any) -> Any:
     """Return the logarithm of the density, for real b >= 1; -inf where x is not in the support."""
     return _evaluate(density.fill_log_density, x, b, z, below=-np.inf, above=-np.inf)
 
 
-def cdf(x, b, z):
+def cdf(x: Any, b: Any, z: Any) -> Any:
     """Return the probability of a value up to x, for real b >= 1.
 
     The absolute error is below 1e-10 for b up to 1e4 and abs z up to 1e3, most often near 1e-14.

@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp, softmax
+
+from polystick.arguments import Counts
 
 __all__ = [
     "Difference",
@@ -43,12 +46,12 @@ def log_mean_exp(values: np.ndarray, axis: int) -> np.ndarray:
     return logsumexp(values, axis=axis) - np.log(np.shape(values)[axis])
 
 
-def effective_draws(log_weights, axis):
+def effective_draws(log_weights: np.ndarray, axis: int) -> np.ndarray:
     """Return how many equally weighted draws the importance weights are worth (Kong 1992)."""
     return np.exp(2 * logsumexp(log_weights, axis=axis) - logsumexp(2 * log_weights, axis=axis))
 
 
-def resampled(weights, draws, n_draws):
+def resampled(weights: np.ndarray, draws: np.ndarray, n_draws: int) -> Any:
     """Return draws of equal weight (n_draws, n, ...) from weighted ones (n, d), (n, d, ...).
 
     Systematic resampling (Kitagawa 1996) with its offset in the middle: no draw is at random.
@@ -68,7 +71,7 @@ def per_count(log_likelihoods: np.ndarray, counts: Any) -> float:
     return float(np.sum(log_likelihoods) / total) if total else float("nan")
 
 
-def expected_log_score(probabilities, counts):
+def expected_log_score(probabilities: ArrayLike, counts: Counts) -> Any:
     """Return the average over all counts of log E[pi], in nats: how likely one more observation is.
 
     Parameters
@@ -88,7 +91,9 @@ def expected_log_score(probabilities, counts):
     return per_count(counts.data * logs, counts)
 
 
-def held_out_steps(values, starts, n_seen=0, *, joint=False):
+def held_out_steps(
+    values: Any, starts: np.ndarray, n_seen: int = 0, *, joint: bool = False
+) -> np.ndarray:
     """Return the log probability (n,) of the held-out steps of each sequence, averaged over states.
 
     The one estimator for all models of sequences. States of the parameters are averaged over, not
@@ -124,12 +129,12 @@ def held_out_steps(values, starts, n_seen=0, *, joint=False):
     return log_mean_exp(np.array(sums), axis=0)
 
 
-def perplexity(log_likelihoods, counts):
+def perplexity(log_likelihoods: np.ndarray, counts: Counts) -> float:
     """Return exp(-log likelihood per token) of documents with these log likelihoods (n,)."""
     return float(np.exp(-per_count(log_likelihoods, counts)))
 
 
-def split_words(counts, observed=0.5, seed=0):
+def split_words(counts: Counts, observed: Any = 0.5, seed: int = 0) -> Any:
     """Split each document's tokens at random, without replacement, into observed and held-out ones.
 
     round(observed * N) of a document's N tokens are observed, but at least one is observed and one
@@ -159,7 +164,7 @@ def split_words(counts, observed=0.5, seed=0):
     return _with_data(counts, taken), _with_data(counts, counts.data - taken)
 
 
-def token_log_probabilities(proportions, topics, held_out):
+def token_log_probabilities(proportions: Any, topics: Any, held_out: Counts) -> Any:
     """Return, for each cell of held_out, log of the average over states of theta_d . beta_v.
 
     See `completion` for the arguments. Cells are in the order of CSR: by document, then by word.
@@ -171,7 +176,8 @@ def token_log_probabilities(proportions, topics, held_out):
     return np.log(np.maximum(total / n_draws, SMALLEST))
 
 
-def completion(proportions, topics, held_out, *, per="token", coefficient=False):
+def completion(proportions: Any, topics: Any, held_out: Counts, *, per: str = "token",
+               coefficient: bool = False) -> Any:  # fmt: skip
     """Return the log likelihood of each document's held-out words, averaged over posterior states.
 
     Parameters
@@ -215,7 +221,9 @@ def log_coefficients(counts: Any) -> np.ndarray:
     return gammaln(counts.sum(axis=1) + 1) - _document_sums(counts, gammaln(counts.data + 1))
 
 
-def bootstrap_difference(a, b, counts, n_boot=2000, seed=0):
+def bootstrap_difference(
+    a: np.ndarray, b: np.ndarray, counts: np.ndarray, n_boot: int = 2000, seed: int = 0
+) -> Any:
     """Return by how many nats per token model a beats model b, with a paired bootstrap of documents.
 
     Parameters

@@ -4,6 +4,9 @@
 their `vectorizer`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from sklearn.base import clone
 from sklearn.feature_extraction.text import (
     ENGLISH_STOP_WORDS,
@@ -27,7 +30,7 @@ _NOTHING_LEFT = (
 _FEWEST_WORDS = 50  # that must be left of them, or none are dropped
 
 
-def default_vectorizer(n_documents=None, **changes):
+def default_vectorizer(n_documents: int | None = None, **changes: Any) -> Any:
     """Return the `CountVectorizer` by which topic models read texts, not yet fitted.
 
     Words are made of letters, at least two, in lower case; English stop words are left out. In 100 documents
@@ -54,7 +57,7 @@ def default_vectorizer(n_documents=None, **changes):
     return CountVectorizer(**settings | changes)
 
 
-def fit_vectorizer(vectorizer, texts):
+def fit_vectorizer(vectorizer: Any, texts: Sequence[str]) -> Any:
     """Return a fitted vectorizer, and the counts (n, V) of the texts.
 
     vectorizer : one of a user's own, which is cloned; or None for the default, which drops nothing from texts
@@ -92,7 +95,7 @@ def _too_few(n_words, n_texts, advice):
     )
 
 
-def check_vectorizer(vectorizer):
+def check_vectorizer(vectorizer: Any) -> None:
     """Raise unless this counts words and knows their names, or is None."""
     if vectorizer is None:
         return

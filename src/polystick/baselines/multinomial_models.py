@@ -1,13 +1,17 @@
 """The face of the model that correlated multinomials are compared with."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, RandomState
 from polystick.baselines import dirichlet_multinomial
 from polystick.baselines.dirichlet_multinomial import Cells
 from polystick.estimators import completion
@@ -73,13 +77,14 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
 
     _explored_as = "rows"
 
-    def __init__(self, *, share_concentration=1.0, tolerance=1e-9, max_iter=200, random_state=None):
+    def __init__(self, *, share_concentration: float = 1.0, tolerance: float = 1e-9, max_iter: int = 200,
+                 random_state: RandomState = None) -> None:  # fmt: skip
         self.share_concentration = share_concentration
         self.tolerance = tolerance
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X: Counts, y: Any = None) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame. They need not be whole.
 
         Parameters
@@ -110,7 +115,9 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         self.seed_ = seed
         return self
 
-    def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=256):
+    def predict_proba(
+        self, X: Counts, *, return_std: bool = False, return_draws: bool = False, n_draws: int = 256
+    ) -> Any:
         """Return the posterior mean of each row's probabilities given its counts.
 
         Parameters
@@ -138,11 +145,12 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
             result.append(np.stack(draws, axis=1))
         return tuple(result) if len(result) > 1 else result[0]
 
-    def transform(self, X):
+    def transform(self, X: Counts) -> Any:
         """Return `predict_proba`, as a step of a pipeline."""
         return self.predict_proba(X)
 
-    def predict_counts(self, X, *, totals=None, n_draws=256, random_state=None):
+    def predict_counts(self, X: Counts, *, totals: ArrayLike | None = None, n_draws: int = 256,
+                       random_state: RandomState = None) -> Any:  # fmt: skip
         """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
         They are replicates of the same rows, as in `CorrelatedMultinomial`; a row without counts is new.
@@ -169,7 +177,9 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         ]
         return np.stack(rows, axis=1)
 
-    def score_samples(self, X, *, observed=None, coefficient=False):
+    def score_samples(
+        self, X: Counts, *, observed: Any = None, coefficient: bool = False
+    ) -> np.ndarray:
         """Return the log probability of each row's counts.
 
         Parameters
@@ -184,7 +194,9 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         rest, seen = completion.parts(self, X, observed)
         return self._score_rows(rest, seen, coefficient)
 
-    def score(self, X, y=None, *, observed=None, coefficient=False):
+    def score(
+        self, X: Counts, y: Any = None, *, observed: Any = None, coefficient: bool = False
+    ) -> float:
         """Return the held-out log likelihood per scored count, in nats; bigger is better.
 
         With `observed`, as in `score_samples`, it is that of the rest of each row.
@@ -192,7 +204,7 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         rest, seen = completion.parts(self, X, observed)
         return scores.per_count(self._score_rows(rest, seen, coefficient), rest)
 
-    def summary(self):
+    def summary(self) -> Any:
         """Return a table of the categories, the largest first.
 
         `share` is the average over rows of the fitted law, `spread` the standard deviation of the share from

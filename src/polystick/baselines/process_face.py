@@ -1,6 +1,12 @@
 """The face of the models that multinomial Gaussian processes are compared with."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from polystick import scores
+from polystick.arguments import Counts
 from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.process_face import ProcessEstimator
 from polystick.estimators.tables import index_of, tabled
@@ -16,7 +22,8 @@ class ProcessBaseline(ProcessEstimator):
     def _needs_whole_counts(self):
         return False
 
-    def predict_proba(self, Z, *, return_std=False, return_draws=False, n_draws=STATES):
+    def predict_proba(self, Z: ArrayLike, *, return_std: bool = False, return_draws: bool = False,
+                      n_draws: int = STATES) -> Any:  # fmt: skip
         """Return the expected probabilities (n, K) at inputs.
 
         Parameters
@@ -40,7 +47,8 @@ class ProcessBaseline(ProcessEstimator):
             result.append(draws[:, index])
         return tuple(result) if len(result) > 1 else result[0]
 
-    def score_samples(self, Z, X=None, *, y=None, coefficient=False, n_draws=STATES):
+    def score_samples(self, Z: ArrayLike, X: Counts | None = None, *, y: ArrayLike | None = None,
+                      coefficient: bool = False, n_draws: int = STATES) -> np.ndarray:  # fmt: skip
         """Return the log probability (n,) of each row's counts, by itself.
 
         Parameters
@@ -58,7 +66,8 @@ class ProcessBaseline(ProcessEstimator):
             values = self._log_evidence(inputs, counts, n_draws)
         return values + scores.log_coefficients(counts) if coefficient else values
 
-    def score(self, Z, X=None, *, y=None, coefficient=False, n_draws=STATES):
+    def score(self, Z: ArrayLike, X: Counts | None = None, *, y: Any = None, coefficient: bool = False,
+              n_draws: int = STATES) -> float:  # fmt: skip
         """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
         values = self.score_samples(Z, X, y=y, coefficient=coefficient, n_draws=n_draws)
         return scores.per_count(values, self._check_table(Z, counts_of(X, y))[1])

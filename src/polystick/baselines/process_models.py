@@ -1,9 +1,13 @@
 """The faces of the models that multinomial Gaussian processes are compared with."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import Kernel
 
 from polystick import scores
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.baselines import process_regression
 from polystick.baselines.logistic_normal_process import LogisticNormalProcess
 from polystick.baselines.process_face import ProcessBaseline
@@ -13,6 +17,7 @@ from polystick.decomposition import decompose
 from polystick.estimators.process_face import TOLERANCE, kernel_for, refuse_tolerance
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.keys import Key
 from polystick.models import predictive
 from polystick.models.normal_points import standard_normal_points
@@ -50,9 +55,11 @@ class LogisticNormalGP(ProcessBaseline):
     _default = Gibbs(n_draws=1000, n_burn=500, n_chains=2, max_bytes=2**28)
     _kept = ("white",)
 
-    def __init__(self, kernel=None, *, mean="empirical", solver="auto", tolerance=TOLERANCE, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, kernel: Kernel | None = None, *, mean: Any = "empirical", solver: str = "auto",
+                 tolerance: float = TOLERANCE, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.solver = solver
@@ -186,8 +193,8 @@ class RawGP(ProcessBaseline):
         As in `MultinomialGP`.
     """
 
-    def __init__(self, kernel=None, *, smoothing=0.1, noise=1.0, learn=True,
-                 decomposition="frequency"):  # fmt: skip
+    def __init__(self, kernel: Kernel | None = None, *, smoothing: float = 0.1, noise: Any = 1.0,
+                 learn: Any = True, decomposition: Any = "frequency") -> None:  # fmt: skip
         self.kernel = kernel
         self.smoothing = smoothing
         self.noise = noise
@@ -266,7 +273,7 @@ class Static(ProcessBaseline):
         As in `MultinomialGP`.
     """
 
-    def __init__(self, window=1, *, smoothing=1.0, time_column=0):
+    def __init__(self, window: int = 1, *, smoothing: float = 1.0, time_column: int = 0) -> None:
         self.window = window
         self.smoothing = smoothing
         self.time_column = time_column

@@ -1,11 +1,15 @@
 """The face of the probit that regressions are compared with."""
 
+from typing import Any
+
 import numpy as np
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.baselines.probit import ProbitRegression
 from polystick.estimators.regression import MultinomialRegression
 from polystick.estimators.regression_parts import scales_of
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.models.regression_state import RegressionPrior
 
 
@@ -48,8 +52,11 @@ class MultinomialProbit(MultinomialRegression):
     _model_of = staticmethod(build)
     groups = overdispersion = decomposition = None
 
-    def __init__(self, formula=None, *, prior_scale=2.5, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, formula: str | None = None, *, prior_scale: Any = 2.5,
+                 inference: Schedule | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, progress: Progress | None = None,
+                 checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.formula = formula
         self.prior_scale = prior_scale
         self.inference = inference

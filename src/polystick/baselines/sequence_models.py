@@ -1,8 +1,11 @@
 """The faces of the models that multinomial dynamics are compared with."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.baselines import state_paths
 from polystick.baselines.hidden_markov import HiddenMarkov
 from polystick.baselines.logistic_normal_dynamics import LogisticNormalDynamics
@@ -12,6 +15,7 @@ from polystick.conjugate_dynamics import InverseGamma, MatrixNormalInverseWishar
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.sequence_face import SequenceEstimator
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.validation import check_integer, check_positive
 
 
@@ -70,9 +74,12 @@ class MultinomialHMM(SequenceBaseline):
     (60, 2)
     """
 
-    def __init__(self, n_states=10, *, initial_concentration=1.0, transition_concentration=1.0,
-                 emission_concentration=0.1, n_categories=None, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_states: int = 10, *, initial_concentration: float = 1.0,
+                 transition_concentration: float = 1.0, emission_concentration: float = 0.1,
+                 n_categories: int | None = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_states = n_states
         self.initial_concentration = initial_concentration
         self.transition_concentration = transition_concentration
@@ -131,9 +138,11 @@ class LogisticNormalLDS(SequenceBaseline):
     _has_particles = True
     _goes_on = False
 
-    def __init__(self, n_states=10, *, n_particles=100, emission_scale=1.0, bias_scale=1.0,
-                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_states: int = 10, *, n_particles: int = 100, emission_scale: float = 1.0,
+                 bias_scale: Any = 1.0, n_categories: int | None = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_states = n_states
         self.n_particles = n_particles
         self.emission_scale = emission_scale
@@ -191,9 +200,11 @@ class RawLDS(SequenceBaseline):
 
     _has_likelihood = False
 
-    def __init__(self, n_states=10, *, floor=1e-4, n_categories=None, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_states: int = 10, *, floor: float = 0.0001, n_categories: int | None = None,
+                 inference: Schedule | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, progress: Progress | None = None,
+                 checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_states = n_states
         self.floor = floor
         self.n_categories = n_categories
@@ -262,7 +273,8 @@ class SmoothedUnigram(SequenceEstimator):
 
     n_jobs: int | None = 1
 
-    def __init__(self, concentration=0.1, *, n_categories=None, random_state=None):
+    def __init__(self, concentration: Any = 0.1, *, n_categories: int | None = None,
+                 random_state: RandomState = None) -> None:  # fmt: skip
         self.concentration = concentration
         self.n_categories = n_categories
         self.random_state = random_state

@@ -1,12 +1,15 @@
 """What a hidden Markov model says of the states behind whole sequences: methods of its face."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.alignment import align
+from polystick.arguments import Counts
 from polystick.baselines.hidden_markov import Parameters
 from polystick.estimators.intervals import interval
 from polystick.estimators.sequence_face import STATES
@@ -26,7 +29,7 @@ class Decoded:
     index: pd.Index | None = None  # of the steps, where they have names
 
 
-def decode(face, X=None, *, lengths=None):
+def decode(face, X: Counts | None = None, *, lengths: ArrayLike | None = None) -> Any:
     """Return the likeliest path of states through each sequence (Viterbi), a list of `Decoded`.
 
     A path is that of one law: the mean of the draws of the chain in which the sequences of the fit are
@@ -52,7 +55,9 @@ def likeliest_parameters(face):
     return Parameters(*(face.posterior_[name][chain].mean(axis=0) for name in Parameters._fields))
 
 
-def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
+def state_probabilities(
+    face, X: Counts | None = None, *, lengths: ArrayLike | None = None, n_draws: int = STATES
+) -> Any:
     """Return the probabilities of states at each step given the whole sequence, a list of (steps, S).
 
     Averages over posterior draws of the parameters, whose states are those of `decode` as nearly as can be,
@@ -70,7 +75,8 @@ def state_probabilities(face, X=None, *, lengths=None, n_draws=STATES):
     return np.split(mean, np.cumsum(read.lengths)[:-1])
 
 
-def smooth(face, X=None, *, lengths=None, level=0.9, n_draws=STATES):
+def smooth(face, X: Counts | None = None, *, lengths: ArrayLike | None = None, level: float = 0.9,
+           n_draws: int = STATES) -> Any:  # fmt: skip
     """Return states and probabilities of each step given the whole sequence, a list of `Smoothed`.
 
     States are named as in `decode`, and given as the probabilities of each; `states_sd` are the standard

@@ -1,7 +1,10 @@
 """The faces of the topic models that correlated topics are compared with."""
 
+from typing import Any
+
 import numpy as np
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.baselines.lda import DirichletTopics
 from polystick.baselines.logistic_normal import logistic_normal_topics
 from polystick.conjugate import NormalInverseWishart
@@ -9,6 +12,7 @@ from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_face import TopicEstimator
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.schedules import Schedule
 from polystick.validation import check_positive, check_prior
 
 _VARIANCE = np.pi**2 / 6  # of a logit, were shares uniform: trigamma(1)
@@ -38,9 +42,11 @@ class LDA(TopicEstimator):
         As in `CorrelatedTopicModel`.
     """
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, alpha=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_topics: int = 10, *, topic_concentration: float = 0.05, alpha: Any = None,
+                 vectorizer: Any = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.alpha = alpha
@@ -93,9 +99,11 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
 
     _schedules = (Gibbs, MeanField)
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, prior=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_topics: int = 10, *, topic_concentration: float = 0.05, prior: Any = None,
+                 vectorizer: Any = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.prior = prior

@@ -10,17 +10,20 @@ up to 2000 km the two distances agree within 0.5 %.
 """
 
 from functools import reduce
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, Product
 
+from polystick.arguments import Counts
 from polystick.covariances.own_noise import OwnNoise
 
 __all__ = ["OnColumns", "OwnNoise", "Separable", "unit_sphere"]
 
 
-def unit_sphere(latitude, longitude, radius=6371.0):
+def unit_sphere(latitude: ArrayLike, longitude: ArrayLike, radius: float = 6371.0) -> np.ndarray:
     """Return places, given in degrees, as points (n, 3) on a sphere: by default the earth's, in km."""
     latitude, longitude = np.broadcast_arrays(*map(np.atleast_1d, (latitude, longitude)))
     for name, angle, most in (("latitude", latitude, 90), ("longitude", longitude, 360)):
@@ -53,7 +56,7 @@ class _Around(Kernel):
     _inner: Kernel
 
     @property
-    def theta(self):
+    def theta(self) -> np.ndarray:
         """The logarithms of the parameters that are not fixed, (p,)."""
         return self._inner.theta
 
@@ -62,16 +65,16 @@ class _Around(Kernel):
         self._inner.theta = theta
 
     @property
-    def bounds(self):
+    def bounds(self) -> np.ndarray:
         """The logarithms of the parameters' bounds, (p, 2)."""
         return self._inner.bounds
 
     @property
-    def requires_vector_input(self):
+    def requires_vector_input(self) -> bool:
         """Whether inputs are vectors: always, for columns are chosen."""
         return True
 
-    def is_stationary(self):
+    def is_stationary(self) -> bool:
         """Tell whether the kernel depends on differences of inputs only."""
         return self._inner.is_stationary()
 
@@ -94,7 +97,7 @@ class OnColumns(_Around):
     OnColumns(Matern(length_scale=30, nu=2.5), 0) * OnColumns(RBF(length_scale=5), [1, 2])
     """
 
-    def __init__(self, kernel, columns):
+    def __init__(self, kernel: Kernel, columns: Any) -> None:
         self.kernel = kernel
         self.columns = columns
 
@@ -103,7 +106,7 @@ class OnColumns(_Around):
         return self.kernel
 
     @property
-    def indices(self):
+    def indices(self) -> Any:
         """The columns as an array."""
         indices = np.atleast_1d(self.columns)
         if indices.ndim > 1 or indices.size == 0 or indices.dtype.kind not in "iu":
@@ -112,7 +115,7 @@ class OnColumns(_Around):
             raise ValueError(f"columns must be from 0 and differ; got {self.columns!r}")
         return indices
 
-    def select(self, X):
+    def select(self, X: Counts) -> np.ndarray:
         """Return the columns of X, (n, d) -> (n, len(columns))."""
         X, indices = np.atleast_2d(X), self.indices
         if indices.max() >= X.shape[1]:
@@ -122,13 +125,13 @@ class OnColumns(_Around):
             )
         return X[:, indices]
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return kernel, columns and, if deep, what kernel has."""
         own = {"kernel": self.kernel, "columns": self.columns}
         return {**own, **_deep_params("kernel", self.kernel)} if deep else own
 
     @property
-    def hyperparameters(self):
+    def hyperparameters(self) -> list[Any]:
         """The parameters with their bounds."""
         return _prefixed("kernel", self.kernel)
 
@@ -137,7 +140,7 @@ class OnColumns(_Around):
         Y = None if Y is None else self.select(Y)
         return self.kernel(self.select(X), Y, eval_gradient=eval_gradient)
 
-    def diag(self, X):
+    def diag(self, X: np.ndarray) -> np.ndarray:
         """Return the variances at X."""
         return self.kernel.diag(self.select(X))
 
@@ -174,7 +177,7 @@ class Separable(_Around):
     array([3.401, 1.609])
     """
 
-    def __init__(self, *kernels):
+    def __init__(self, *kernels: Any) -> None:
         if not kernels:
             raise TypeError("Separable needs at least one kernel; got none")
         for kernel in kernels:
@@ -193,7 +196,7 @@ class Separable(_Around):
     def _names(self):
         return [f"k{i}" for i in range(1, len(self.kernels) + 1)]
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the factors and, if deep, what they have."""
         own = dict(zip(self._names(), self.kernels))
         if not deep:
@@ -204,7 +207,7 @@ class Separable(_Around):
             for name, value in _deep_params(k, kernel).items()
         }
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set factors (k1=...) or their parameters (k1__kernel__length_scale=...)."""
         own = self.get_params(deep=False)
         factors = {name: params[name] for name in own if name in params}
@@ -218,7 +221,7 @@ class Separable(_Around):
         return type(self)(*map(clone, self.kernels))
 
     @property
-    def hyperparameters(self):
+    def hyperparameters(self) -> list[Any]:
         """The parameters with their bounds."""
         return [h for k, kernel in zip(self._names(), self.kernels) for h in _prefixed(k, kernel)]
 
@@ -226,7 +229,7 @@ class Separable(_Around):
         """Return the covariances of X and Y (or X), and on demand their gradient in theta."""
         return self._inner(X, Y, eval_gradient=eval_gradient)
 
-    def diag(self, X):
+    def diag(self, X: np.ndarray) -> np.ndarray:
         """Return the variances at X."""
         return self._inner.diag(X)
 

@@ -1,5 +1,7 @@
 """Noise of each input's own, as a covariance."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, StationaryKernelMixin
 
@@ -27,12 +29,12 @@ class OwnNoise(StationaryKernelMixin, Kernel):
     array([[1.5, 1. ]])
     """
 
-    def __init__(self, variance=1.0, variance_bounds=(1e-5, 1e5)):
+    def __init__(self, variance: float = 1.0, variance_bounds: Any = (1e-5, 1e5)) -> None:
         self.variance = variance
         self.variance_bounds = variance_bounds
 
     @property
-    def hyperparameter_variance(self):
+    def hyperparameter_variance(self) -> Any:
         """The variance with its bounds."""
         return Hyperparameter("variance", "numeric", self.variance_bounds)
 
@@ -46,7 +48,7 @@ class OwnNoise(StationaryKernelMixin, Kernel):
         fixed = self.hyperparameter_variance.fixed
         return cov, np.empty((*cov.shape, 0)) if fixed else cov[..., None].copy()
 
-    def diag(self, X):
+    def diag(self, X: np.ndarray) -> np.ndarray:
         """Return the variances at X."""
         return np.full(len(X), float(self.variance))
 

@@ -2,7 +2,7 @@
 
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -69,7 +69,7 @@ def _years(span):
     return range(first, last + 1)
 
 
-def load_names(sex="M", *, n_names=200, years=None):
+def load_names(sex: str = "M", *, n_names: int = 200, years: Any = None) -> Any:
     """Load counts of US baby names by state and year, 1960-2013 (Social Security Administration).
 
     Parameters
@@ -108,7 +108,7 @@ def load_names(sex="M", *, n_names=200, years=None):
     return pd.DataFrame(rows.astype(np.int64), index=index, columns=names[:n_names])
 
 
-def load_state_centres():
+def load_state_centres() -> pd.DataFrame:
     """Load the approximate centres of the 50 states and the District of Columbia.
 
     Those of the 48 contiguous states are R's ``state.center``. R draws Alaska and Hawaii near
@@ -128,7 +128,7 @@ def load_state_centres():
         return pd.read_csv(file, index_col="state")
 
 
-def load_state_of_the_union():
+def load_state_of_the_union() -> Any:
     """Load counts of words in the State of the Union addresses, 1790-2021.
 
     Each of the 233 addresses is cut at ends of sentences into passages of about 400 words; 4485 passages

@@ -6,7 +6,7 @@ import json
 import lzma
 import re
 import tarfile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -46,7 +46,7 @@ class Posts(NamedTuple):
     is_train: np.ndarray  # (n,) bool
 
 
-def load_ap(n_words=None, *, kind="matrix"):
+def load_ap(n_words: int | None = None, *, kind: str = "matrix") -> Any:
     """Load counts of words in articles of the Associated Press, 1988-1990.
 
     The file is that of D. Blei. It is read from the folder that POLYSTICK_DATA names, or else downloaded
@@ -85,7 +85,9 @@ def load_ap(n_words=None, *, kind="matrix"):
     return Corpus(text.count(text.encode(bags, words), len(words)), words, np.array(documents))
 
 
-def load_ap_sequences(n_words=200, n_documents=20, *, longer_than=20, seed=11):
+def load_ap_sequences(
+    n_words: int = 200, n_documents: int = 20, *, longer_than: int = 20, seed: int = 11
+) -> Any:
     """Load words of articles of the Associated Press in their order.
 
     Of each article only the most frequent words are left, without English stop words. The default is 20
@@ -123,7 +125,7 @@ def load_ap_sequences(n_words=200, n_documents=20, *, longer_than=20, seed=11):
     return Sequences([tokens[i] for i in chosen], words, np.array(documents)[chosen])
 
 
-def load_20newsgroups(subset="train", *, n_words=10000):
+def load_20newsgroups(subset: str = "train", *, n_words: int = 10000) -> Any:
     """Load counts of words in the posts of 20 Newsgroups, split by date.
 
     The file is that of J. Rennie. It is read from the folder that POLYSTICK_DATA names, or else

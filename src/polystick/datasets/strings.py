@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import re
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Protein(NamedTuple):
     alphabet: np.ndarray  # (22,) the 20 amino acids, * (stop) and X (unknown)
 
 
-def load_alice(n_words=1000, *, n_tokens=None):
+def load_alice(n_words: int = 1000, *, n_tokens: int | None = None) -> Any:
     """Load the words of Alice's Adventures in Wonderland in their order.
 
     Words are in lower case and without English stop words; an apostrophe is left out ("dont"). The text
@@ -75,7 +75,7 @@ def load_alice(n_words=1000, *, n_tokens=None):
     return Book(first(tokens, n_tokens, "n_tokens"), words)
 
 
-def load_dna(n_symbols=682):
+def load_dna(n_symbols: int | None = 682) -> Any:
     """Load a stretch of human DNA as amino acids.
 
     Codons from chr22:23,800,000 (assembly GRCh38, plus strand, frame 0) to 23,980,000 are read by the

@@ -39,11 +39,11 @@ class Association:
     level: float
 
     @property
-    def known(self):
+    def known(self) -> pd.DataFrame:
         """Which associations are known not to be zero, by their intervals."""
         return (self.lower > 0) | (self.upper < 0)
 
-    def table(self, n=20, *, all_pairs=False):
+    def table(self, n: int = 20, *, all_pairs: bool = False) -> pd.DataFrame:
         """Return the strongest associations that are known, or the strongest of all, with names.
 
         Parameters
@@ -64,7 +64,7 @@ class Association:
 
     _columns = ("mean", "lower", "upper", "nonzero", "rhat")
 
-    def partners(self):
+    def partners(self) -> pd.Series:
         """Return for each category the names of those it is known to go with or against, as text."""
         known, mean = self.known.to_numpy().copy(), self.mean.to_numpy()
         np.fill_diagonal(known, False)

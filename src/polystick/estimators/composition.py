@@ -1,11 +1,15 @@
 """The face of compositions over time."""
 
+from typing import Any
+
 import numpy as np
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.estimators.dynamics_face import DynamicsEstimator
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.models.composition import CompositionDynamics
 from polystick.validation import check_positive
 
@@ -46,9 +50,11 @@ class DynamicMultinomial(DynamicsEstimator):
     _listed = "dynamic"
     _default = Gibbs(250, 300, n_chains=4, max_bytes=2**28, min_ess=400, max_draws=2000)
 
-    def __init__(self, dynamics="walk", *, step_scale=0.3, decomposition="frequency",
-                 n_categories=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, dynamics: str = "walk", *, step_scale: float = 0.3, decomposition: Any = "frequency",
+                 n_categories: int | None = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.dynamics = dynamics
         self.step_scale = step_scale
         self.decomposition = decomposition

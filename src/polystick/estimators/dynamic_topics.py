@@ -1,9 +1,13 @@
 """The face of dynamic topics."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import decompose
 from polystick.estimators.document_kinds import count_documents
@@ -13,6 +17,7 @@ from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
 from polystick.estimators.topic_covariates import About
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
+from polystick.inference.schedules import Schedule
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks
 from polystick.models.topic_words import DirichletWords
@@ -84,10 +89,13 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
     (5, 3)
     """
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, freq="Y", evolving=False,
-                 word_tree=None, seed_words=None, seed_weight=1.0, prior=None, vectorizer=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_topics: int = 10, *, topic_concentration: float = 0.05, freq: str = "Y",
+                 evolving: bool = False, word_tree: Any = None, seed_words: Any = None,
+                 seed_weight: float = 1.0, prior: Any = None, vectorizer: Any = None,
+                 inference: Schedule | None = None, random_state: RandomState = None,
+                 n_jobs: int | None = None, progress: Progress | None = None,
+                 checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.freq = freq
@@ -104,7 +112,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def fit(self, X, y=None, *, times=None, resume=False):
+    def fit(self, X: Any, y: Any = None, *, times: Any = None, resume: bool = False) -> Self:
         """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.
 
         Parameters
@@ -121,7 +129,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             self.times_ = self.slices_.labels
             return self._fit(X, resume, About(times))
 
-    def shares_over_time(self, *, level=0.9, n_draws=50):
+    def shares_over_time(self, *, level: float = 0.9, n_draws: int = 50) -> Any:
         """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""
         check_is_fitted(self)
         check_level(level)
@@ -137,7 +145,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
         )
 
-    def topics(self, n_words=10, *, words=None, time=None, by="probability", weight=None):
+    def topics(self, n_words: int = 10, *, words: Sequence[str] | None = None, time: Any = None,
+               by: str = "probability", weight: float | None = None) -> Any:  # fmt: skip
         """Return a table of the topics, on average over time or in one slice.
 
         Parameters

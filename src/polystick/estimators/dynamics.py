@@ -1,12 +1,16 @@
 """The face of multinomial linear dynamical systems: states behind sequences."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.estimators.dynamics_face import DynamicsEstimator
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.models import gauge
 from polystick.models.dynamics import MultinomialDynamics
 from polystick.models.frequencies import smoothed
@@ -110,10 +114,13 @@ class MultinomialLDS(DynamicsEstimator):
     _listed = "lds"
     _takes_inputs = True
 
-    def __init__(self, n_states=10, *, inputs_on=None, emission_bias=True, emission_scale=1.0,
-                 bias_scale="learned", input_scale=1.0, memory="auto", n_regimes=1,
-                 decomposition="auto", n_categories=None, inference=None, random_state=None,
-                 n_jobs=None, progress=None, checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_states: int = 10, *, inputs_on: str | None = None, emission_bias: bool = True,
+                 emission_scale: float = 1.0, bias_scale: Any = "learned", input_scale: float = 1.0,
+                 memory: str = "auto", n_regimes: int = 1, decomposition: Any = "auto",
+                 n_categories: int | None = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_states = n_states
         self.inputs_on = inputs_on
         self.emission_bias = emission_bias
@@ -168,7 +175,7 @@ class MultinomialLDS(DynamicsEstimator):
         return SwitchingDynamics(base, self.n_regimes)
 
     @property
-    def regimes_(self):
+    def regimes_(self) -> Any:
         """The probabilities of regimes at each step of the fit, a list of (steps, n_regimes)."""
         check_is_fitted(self)
         if self.n_regimes == 1:
@@ -200,7 +207,7 @@ class MultinomialLDS(DynamicsEstimator):
             )
         read, fits = self.read_, isinstance(self._schedule(), Gibbs)
         has_tokens = all(total.max(initial=0) <= 1 for total in read.totals)
-        kind = self.memory
+        kind: str | None = self.memory
         if kind == "auto":
             long = read.lengths.mean() >= REMEMBERED_FROM
             kind = "both" if has_tokens and fits and long else None

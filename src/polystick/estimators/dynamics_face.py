@@ -1,11 +1,14 @@
 """What the faces of multinomial dynamics share: smoothing, and draws to judge a run by."""
 
 import itertools
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from polystick.decomposition import decompose
+from polystick.arguments import Counts
+from polystick.decomposition import Decomposition, decompose
 from polystick.estimators.intervals import interval
 from polystick.estimators.sequence_face import STATES, SequenceEstimator
 from polystick.estimators.sequence_results import Smoothed
@@ -48,7 +51,7 @@ class DynamicsEstimator(SequenceEstimator):
         return learn_from_counts(sequences)
 
     @property
-    def decomposition_(self):
+    def decomposition_(self) -> Decomposition:
         """The binary splits that psi refers to."""
         return self.model_.decomposition
 
@@ -64,7 +67,9 @@ class DynamicsEstimator(SequenceEstimator):
             if name in self.model_.dims and name not in ("states", "regimes")
         )
 
-    def smooth(self, X=None, inputs=None, *, lengths=None, level=0.9, n_draws=STATES):
+    def smooth(self, X: Counts | None = None, inputs: ArrayLike | None = None, *,
+               lengths: ArrayLike | None = None, level: float = 0.9,
+               n_draws: int = STATES) -> Any:  # fmt: skip
         """Return states and probabilities of each step given the whole sequence.
 
         Parameters
@@ -94,7 +99,7 @@ class DynamicsEstimator(SequenceEstimator):
             for here, index, sequence in parts
         ]
 
-    def probability_draws(self, n_steps=20, n_top=5):
+    def probability_draws(self, n_steps: int = 20, n_top: int = 5) -> Posterior:
         """Return draws of probabilities at some steps of the fit as a `Posterior`, to judge a run by.
 
         States may be turned and stretched, so draws of them need not agree between chains that have

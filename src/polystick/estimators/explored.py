@@ -1,12 +1,14 @@
 """What a face shows of itself: a page, and a few lines in a notebook."""
 
-from typing import ClassVar
+import pathlib
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import report
+from polystick.arguments import PathLike
 
 __all__ = ["Explored"]
 
@@ -18,7 +20,7 @@ class Explored(BaseEstimator):
         None  # the family of its page; None: how it was run, and no more
     )
 
-    def report(self, path, *, title=None, **about):
+    def report(self, path: PathLike, *, title: str | None = None, **about: Any) -> pathlib.Path:
         """Write what was learned as one HTML page, which needs no network, and return its path.
 
         Parameters

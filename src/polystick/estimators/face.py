@@ -10,9 +10,13 @@ A fit checks what it is run by, reads the data, makes a model and hands it to th
 
 import dataclasses
 import os
+import pathlib
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
+from polystick.arguments import PathLike
 from polystick.estimators.explored import Explored
 from polystick.estimators.seeds import seed_for
 from polystick.estimators.tables import TABLES
@@ -117,7 +121,9 @@ class Face(Explored):
 
     # files
 
-    def save(self, path, *, draws=None, posterior=False):
+    def save(
+        self, path: PathLike, *, draws: np.ndarray | None = None, posterior: bool = False
+    ) -> pathlib.Path:
         """Write the fitted model to a file that `polystick.load` reads, whole or not at all; return its path.
 
         It holds the parameters and all that predictions, scores, forecasts and tables need, as numbers and
@@ -139,7 +145,7 @@ class Face(Explored):
 
     # the settings of a schedule are parameters too
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; the settings of a schedule that was given are `inference__n_draws` etc."""
         params = super().get_params(deep=deep)
         if deep:
@@ -147,7 +153,7 @@ class Face(Explored):
             params |= {_OF_INFERENCE + name: value for name, value in settings.items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters; ``inference__n_draws=100`` gives a schedule like the present one, but for that."""
         settings = {name: params.pop(name) for name in list(params) if _is_setting(name)}
         super().set_params(**params)
@@ -169,7 +175,7 @@ class Face(Explored):
 
     # tables
 
-    def set_output(self, *, transform=None):
+    def set_output(self, *, transform: str | None = None) -> Self:
         """Say what predictions by row are: arrays, or tables with the names of what came in.
 
         Parameters

@@ -13,7 +13,7 @@ class Interval(NamedTuple):
     lower: pd.DataFrame
     upper: pd.DataFrame
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return one table, with columns (mean, lower or upper; those of each)."""
         return pd.concat(self._asdict(), axis=1)
 

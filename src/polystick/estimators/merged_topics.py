@@ -1,7 +1,8 @@
 """Topics that are read as one: a view of a fitted model, which stays as it is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,8 @@ class MergedTopics:
     topics_: np.ndarray
     shares_: np.ndarray
 
-    def table(self, n_words=10, *, words=None, by="probability", weight=None):
+    def table(self, n_words: int = 10, *, words: Sequence[str] | None = None, by: str = "probability",
+              weight: float | None = None) -> pd.DataFrame:  # fmt: skip
         """Return a table as `topics` of the model does, largest group first."""
         names = self.model._word_names(words)
         given = n_words, by, weight, self.model.seen_
@@ -47,12 +49,13 @@ class MergedTopics:
         found.insert(0, "share", self.shares_)
         return found.sort_values("share", ascending=False)
 
-    def transform(self, X, *, times=None, covariates=None):
+    def transform(self, X: Any, *, times: Any = None, covariates: Any = None) -> Any:
         """Return the shares of the groups in documents, (n, G)."""
         shares = np.asarray(self.model.transform(X, times=times, covariates=covariates))
         return np.stack([shares[:, group].sum(axis=1) for group in self.groups], axis=1)
 
-    def document_topics(self, X, *, names=None, times=None, covariates=None):
+    def document_topics(self, X: Any, *, names: Sequence[str] | None = None, times: Any = None,
+                        covariates: Any = None) -> pd.DataFrame:  # fmt: skip
         """Return the shares of the groups in documents as a table."""
         shares = self.transform(X, times=times, covariates=covariates)
         return topic_documents.share_table(shares, index_of(X), self.labels, names)

@@ -1,6 +1,7 @@
 """Which of several models says new rows best: leave-one-out, without fitting again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ LARGEST_K = 0.7  # of the tail of a row's weights, beyond which its estimate can
 MOST_BAD = 0.1  # share of such rows that a comparison can bear
 
 
-def compare(models, *data, n_draws=None):
+def compare(models: Sequence[Any], *data: Any, n_draws: int | None = None) -> pd.DataFrame:
     """Return how well models of the same counts predict each row from the others, the best first.
 
     Each row is taken back from the posterior by Pareto-smoothed importance sampling (Vehtari, Gelman and

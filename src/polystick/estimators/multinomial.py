@@ -1,21 +1,26 @@
 """The face of correlated multinomials."""
 
+from typing import Any, Self
+
 import numpy as np
 import pandas as pd
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, PathLike, Progress, RandomState
 from polystick.association import LEAST_CATEGORIES
 from polystick.estimators import association, completion, row_models, row_replicates
+from polystick.estimators.association import Association
 from polystick.estimators.face import Face
-from polystick.estimators.intervals import interval
+from polystick.estimators.intervals import Interval, interval
 from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.stick_names import stick_names
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.schedules import Schedule
 from polystick.inference.stochastic import StochasticVI
 from polystick.validation import (
     all_or_nothing,
@@ -100,9 +105,11 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     _schedules = (Gibbs, MeanField, StochasticVI)
     _listed = "multinomial"
 
-    def __init__(self, *, link="stick", covariance=None, decomposition="frequency", prior=None,
-                 inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, *, link: str = "stick", covariance: str | None = None,
+                 decomposition: Any = "frequency", prior: Any = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.link = link
         self.covariance = covariance
         self.decomposition = decomposition
@@ -114,7 +121,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def fit(self, X, y=None, *, resume=False):
+    def fit(self, X: Counts, y: Any = None, *, resume: bool = False) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame.
 
         Parameters
@@ -144,7 +151,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     def _default_inference(self):
         return row_models.default_inference(self)
 
-    def predict_proba(self, X, *, return_std=False, return_draws=False, n_draws=256):
+    def predict_proba(
+        self, X: Counts, *, return_std: bool = False, return_draws: bool = False, n_draws: int = 256
+    ) -> Any:
         """Return the posterior mean of each row's probabilities given its counts.
 
         A row's psi is drawn by importance sampling, 8 times for each of several posterior draws of the
@@ -179,7 +188,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
             result.append(np.concatenate([part[2] for part in parts], axis=1))
         return tuple(result) if len(result) > 1 else result[0]
 
-    def transform(self, X):
+    def transform(self, X: Counts) -> Any:
         """Return `predict_proba`, as a step of a pipeline."""
         return self.predict_proba(X)
 
@@ -187,7 +196,9 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
     sample_prior = row_replicates.sample_prior
     to_arviz = row_replicates.to_arviz
 
-    def score_samples(self, X, *, observed=None, coefficient=False, n_draws=1024):
+    def score_samples(
+        self, X: Counts, *, observed: Any = None, coefficient: bool = False, n_draws: int = 1024
+    ) -> np.ndarray:
         """Return the log probability of each row's counts under the posterior predictive law.
 
         The row's psi is integrated out by importance sampling, and the parameters are averaged over
@@ -209,7 +220,8 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         values = self._log_evidence(rest, seen, n_draws)
         return values + scores.log_coefficients(rest) if coefficient else values
 
-    def score(self, X, y=None, *, observed=None, coefficient=False, n_draws=1024):
+    def score(self, X: Counts, y: Any = None, *, observed: Any = None, coefficient: bool = False,
+              n_draws: int = 1024) -> float:  # fmt: skip
         """Return the held-out log likelihood per scored count, in nats; bigger is better.
 
         With `observed`, as in `score_samples`, it is that of the rest of each row.
@@ -243,7 +255,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         _warn_if_few(worth)
         return values
 
-    def log_share_correlation(self, *, level=0.9, n_draws=100):
+    def log_share_correlation(self, *, level: float = 0.9, n_draws: int = 100) -> Interval:
         """Return correlations, over rows of the fitted law, of the categories' log shares.
 
         This describes the law. It is no test of association: for independent categories it is not zero, and
@@ -267,7 +279,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         names = pd.Index(self.categories_)
         return interval(drawn, level, lambda a: pd.DataFrame(a, index=names, columns=names))
 
-    def category_association(self, *, level=0.9, n_draws=400):
+    def category_association(self, *, level: float = 0.9, n_draws: int = 400) -> "Association":
         """Return which categories go together: correlations of their log abundances.
 
         Shares tell abundances but for a common factor of each row, so the covariance of log abundances is
@@ -298,7 +310,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         association.need_softmax(self)
         return association.of(self.posterior_, pd.Index(self.categories_), level, n_draws)
 
-    def summary(self, *, level=0.9, n_draws=100):
+    def summary(self, *, level: float = 0.9, n_draws: int = 100) -> Any:
         """Return a table of the categories, the largest first.
 
         `share` is the average over rows of the fitted law, between `lower` and `upper`; `spread` is the

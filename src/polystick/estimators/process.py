@@ -1,8 +1,13 @@
 """The face of multinomial Gaussian processes."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process.kernels import Kernel
 
 from polystick import scores
+from polystick.arguments import Counts, PathLike, Progress, RandomState
 from polystick.covariances.families import check_start, choose_family
 from polystick.decomposition import decompose
 from polystick.estimators import process_replicates
@@ -19,6 +24,7 @@ from polystick.estimators.stick_names import stick_names
 from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.schedules import Schedule
 from polystick.models import predictive
 from polystick.models.process import ProcessCounts
 from polystick.validation import check_integer, check_positive
@@ -115,10 +121,12 @@ class MultinomialGP(ProcessEstimator):
     _default = UNTIL_DONE
     _kept = _STATE
 
-    def __init__(self, kernel=None, *, mean="empirical", learn=("kernel",), prior_sd=1.0,
-                 decomposition="frequency", solver="auto", tolerance=TOLERANCE, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, kernel: Kernel | None = None, *, mean: Any = "empirical", learn: Any = ("kernel",),
+                 prior_sd: float = 1.0, decomposition: Any = "frequency", solver: str = "auto",
+                 tolerance: float = TOLERANCE, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.kernel = kernel
         self.mean = mean
         self.learn = learn
@@ -142,8 +150,8 @@ class MultinomialGP(ProcessEstimator):
 
     # new inputs
 
-    def predict_proba(self, Z, *, return_std=False, return_draws=False, n_draws=_STATES,
-                      collapsed=True):  # fmt: skip
+    def predict_proba(self, Z: ArrayLike, *, return_std: bool = False, return_draws: bool = False,
+                      n_draws: int = _STATES, collapsed: bool = True) -> Any:  # fmt: skip
         """Return the posterior mean (n, K) of the probabilities at inputs.
 
         Parameters
@@ -187,8 +195,9 @@ class MultinomialGP(ProcessEstimator):
     predict_counts = process_replicates.predict_counts
     to_arviz = process_replicates.to_arviz
 
-    def score_samples(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES,
-                      collapsed=True):  # fmt: skip
+    def score_samples(self, Z: ArrayLike, X: Counts | None = None, *, y: ArrayLike | None = None,
+                      coefficient: bool = False, n_draws: int = _STATES,
+                      collapsed: bool = True) -> np.ndarray:  # fmt: skip
         """Return the log probability (n,) of each row's counts, by itself, under the posterior.
 
         Parameters
@@ -214,13 +223,16 @@ class MultinomialGP(ProcessEstimator):
             values[mine] = np.logaddexp(values[mine], found - np.log(len(states)))
         return values + scores.log_coefficients(counts) if coefficient else values
 
-    def score(self, Z, X=None, *, y=None, coefficient=False, n_draws=_STATES, collapsed=True):
+    def score(self, Z: ArrayLike, X: Counts | None = None, *, y: Any = None, coefficient: bool = False,
+              n_draws: int = _STATES, collapsed: bool = True) -> float:  # fmt: skip
         """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
-        options = {"coefficient": coefficient, "n_draws": n_draws, "collapsed": collapsed}
-        values = self.score_samples(Z, X, y=y, **options)
+        options: dict[str, Any] = {"n_draws": n_draws, "collapsed": collapsed}
+        values = self.score_samples(Z, X, y=y, coefficient=coefficient, **options)
         return scores.per_count(values, self._check_table(Z, counts_of(X, y))[1])
 
-    def sample_prior(self, Z, n_draws=1, *, random_state=None):
+    def sample_prior(
+        self, Z: ArrayLike, n_draws: int = 1, *, random_state: RandomState = None
+    ) -> Any:
         """Return draws (n_draws, n, K) of the probabilities at inputs, as if nothing had been counted.
 
         Hyperparameters that are learned have draws of their own. The same at each call, unless random_state

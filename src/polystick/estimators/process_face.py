@@ -1,10 +1,12 @@
 """The face that all models of counts at inputs share."""
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import Counts
 from polystick.estimators.face import Face
 from polystick.estimators.inputs import Categories, check_inputs, check_table, counts_of, merge
 from polystick.estimators.process_default import smooth_kernel
@@ -24,7 +26,9 @@ class ProcessEstimator(Face):
 
     _explored_as: ClassVar[str | None] = "processes"
 
-    def fit(self, Z, X=None, *, y=None, resume=False):
+    def fit(
+        self, Z: ArrayLike, X: Counts | None = None, *, y: Any = None, resume: bool = False
+    ) -> Self:
         """Learn from counts X at inputs Z.
 
         Parameters
@@ -62,7 +66,7 @@ class ProcessEstimator(Face):
     def predict_proba(self, Z):
         raise NotImplementedError
 
-    def predict(self, Z, n_top=1):
+    def predict(self, Z: ArrayLike, n_top: int = 1) -> Any:
         """Return the names (n, n_top) of the likeliest categories at inputs, the likeliest first."""
         check_is_fitted(self)
         check_integer("n_top", n_top, at_least=1)

@@ -3,10 +3,14 @@
 Functions of a fitted face; the public ones are methods of `MultinomialGP`.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit
 from polystick.estimators.replicates import (
     check_room,
@@ -25,7 +29,8 @@ _DRAWS = 200  # posterior states, for groups: each solves for all inputs
 _STATE = ("theta", "white", "mean", "scale")
 
 
-def predict_counts(face, Z=None, *, totals=None, n_draws=256, random_state=None):
+def predict_counts(face, Z: ArrayLike | None = None, *, totals: ArrayLike | None = None, n_draws: int = 256,
+                   random_state: RandomState = None) -> Any:  # fmt: skip
     """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
     At the inputs of the fit, each posterior draw of the functions gives one; fewer where there are
@@ -56,8 +61,9 @@ def predict_counts(face, Z=None, *, totals=None, n_draws=256, random_state=None)
     return _replicates(face, inputs, given, seed, states, n_draws)
 
 
-def to_arviz(face, Z=None, X=None, *, log_likelihood=False, posterior_predictive=False,
-             prior_predictive=False, n_draws=None, random_state=None):  # fmt: skip
+def to_arviz(face, Z: ArrayLike | None = None, X: Counts | None = None, *, log_likelihood: bool = False,
+             posterior_predictive: bool = False, prior_predictive: bool = False, n_draws: int | None = None,
+             random_state: RandomState = None) -> Any:  # fmt: skip
     """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
     That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:

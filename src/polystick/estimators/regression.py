@@ -1,12 +1,14 @@
 """The face of regressions of counts."""
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, PathLike, Progress, RandomState
 from polystick.design import as_frame
 from polystick.estimators import covariates as rows_of_both
 from polystick.estimators import regression_parts as parts
@@ -21,6 +23,7 @@ from polystick.estimators.tables import index_of, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.schedules import Schedule
 from polystick.models.regression_prediction import average_shares, log_evidence, spread_of_shares
 from polystick.validation import all_or_nothing, check_integer, check_level
 
@@ -103,10 +106,12 @@ class MultinomialRegression(Face):
     _listed = "regression"
     _default = Gibbs(min_ess=200, max_draws=4000)
 
-    def __init__(self, formula=None, *, groups=None, overdispersion="auto", link="stick",
-                 decomposition=None, prior_scale=2.5, group_scale=1.0, inference=None,
-                 random_state=None, n_jobs=None, progress=None, checkpoint=None,
-                 checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, formula: str | None = None, *, groups: Any = None, overdispersion: Any = "auto",
+                 link: str = "stick", decomposition: Any = None, prior_scale: Any = 2.5,
+                 group_scale: float = 1.0, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.formula = formula
         self.groups = groups
         self.overdispersion = overdispersion
@@ -121,7 +126,7 @@ class MultinomialRegression(Face):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def fit(self, X, y, *, resume=False):
+    def fit(self, X: Any, y: Counts, *, resume: bool = False) -> Self:
         """Learn from covariates and what was counted with them.
 
         Parameters
@@ -162,19 +167,19 @@ class MultinomialRegression(Face):
         return self
 
     @property
-    def frame_(self):
+    def frame_(self) -> Any:
         """The covariates of the fit, over whose rows effects are averages."""
         return self._frame
 
     @property
-    def group_names_(self):
+    def group_names_(self) -> Any:
         """The factors of groups, as `group_effects` calls them."""
         return list(self._grouping.names)
 
     # predictions
 
-    def predict_proba(self, X, groups="known", *, return_std=False, return_draws=False,
-                      n_draws=_DRAWS):  # fmt: skip
+    def predict_proba(self, X: Counts, groups: Any = "known", *, return_std: bool = False,
+                      return_draws: bool = False, n_draws: int = _DRAWS) -> Any:  # fmt: skip
         """Return probabilities (n, K) of rows, averaged over overdispersion and the posterior.
 
         Parameters
@@ -198,11 +203,11 @@ class MultinomialRegression(Face):
             result.append(drawn)
         return tuple(result) if len(result) > 1 else result[0]
 
-    def predict(self, X, groups="known"):
+    def predict(self, X: Counts, groups: Any = "known") -> Any:
         """Return the likeliest category of each row (n,)."""
         return self.categories_[np.asarray(self.predict_proba(X, groups)).argmax(axis=1)]
 
-    def sample_prior(self, X, n_draws=1, *, random_state=None):
+    def sample_prior(self, X: Counts, n_draws: int = 1, *, random_state: RandomState = None) -> Any:
         """Return draws (n_draws, n, K) of probabilities of rows, as if nothing had been counted.
 
         Each draw has coefficients, groups and overdispersion of its own from the prior.
@@ -222,7 +227,8 @@ class MultinomialRegression(Face):
             drawn.append(self.model_.probabilities(psi))
         return np.stack(drawn)
 
-    def score_samples(self, X, y, groups="known", *, coefficient=False, n_draws=_DRAWS):
+    def score_samples(self, X: Counts, y: ArrayLike, groups: Any = "known", *, coefficient: bool = False,
+                      n_draws: int = _DRAWS) -> np.ndarray:  # fmt: skip
         """Return the log probability of each row's counts under the posterior predictive law.
 
         Overdispersion is integrated out row by row (importance sampling about Laplace's approximation), and
@@ -242,12 +248,14 @@ class MultinomialRegression(Face):
         values = scores.log_mean_exp(self._evidence(x, places, counts, kind, n_draws), axis=0)
         return values + scores.log_coefficients(counts) if coefficient else values
 
-    def score(self, X, y, groups="known", *, coefficient=False, n_draws=_DRAWS):
+    def score(self, X: Any, y: Counts, groups: Any = "known", *, coefficient: bool = False,
+              n_draws: int = _DRAWS) -> float:  # fmt: skip
         """Return the held-out log likelihood per count, in nats; bigger is better."""
         values = self.score_samples(X, y, groups, coefficient=coefficient, n_draws=n_draws)
         return scores.per_count(values, parts.read_counts(y, self.categories_)[0])
 
-    def to_arviz(self, X=None, y=None, *, log_likelihood=False, n_draws=None):
+    def to_arviz(self, X: Counts | None = None, y: ArrayLike | None = None, *, log_likelihood: bool = False,
+                 n_draws: int | None = None) -> Any:  # fmt: skip
         """Return the posterior as what the installed ArviZ works on.
 
         Parameters
@@ -283,7 +291,8 @@ class MultinomialRegression(Face):
 
     # what covariates do
 
-    def effects(self, column, change=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
+    def effects(self, column: str, change: Any = None, *, level: float = 0.9, groups: Any = "known",
+                n_draws: int = _FOR_TABLES) -> pd.DataFrame:  # fmt: skip
         """Return how probabilities change with a covariate, on average over the rows of the fit.
 
         Parameters
@@ -305,7 +314,8 @@ class MultinomialRegression(Face):
         """
         return self._effects(groups, n_draws).effects(column, change, level)
 
-    def contrasts(self, levels, by=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
+    def contrasts(self, levels: Any, by: str | None = None, *, level: float = 0.9, groups: Any = "known",
+                  n_draws: int = _FOR_TABLES) -> pd.DataFrame:  # fmt: skip
         """Return what goes with a change from one level to another, for the rows of each of others.
 
         Parameters
@@ -319,14 +329,17 @@ class MultinomialRegression(Face):
         """
         return self._effects(groups, n_draws).contrasts(levels, by, level)
 
-    def effect_curves(self, column, at=None, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
+    def effect_curves(self, column: str, at: Any = None, *, level: float = 0.9, groups: Any = "known",
+                      n_draws: int = _FOR_TABLES) -> pd.DataFrame:  # fmt: skip
         """Return average probabilities along a covariate: rows (value, category); estimate, lower, upper.
 
         `plots.effect_curves` draws them.
         """
         return self._effects(groups, n_draws).curves(column, at, level)
 
-    def summary(self, *, level=0.9, groups="known", n_draws=_FOR_TABLES):
+    def summary(
+        self, *, level: float = 0.9, groups: Any = "known", n_draws: int = _FOR_TABLES
+    ) -> Any:
         """Return the effects of all covariates under each other, by their names."""
         made = self._effects(groups, n_draws)
         tables = {}
@@ -337,7 +350,9 @@ class MultinomialRegression(Face):
                 tables[name, what] = part.droplevel(0) if many else part
         return pd.concat(tables, names=["covariate", "change"]) if tables else pd.DataFrame()
 
-    def variance_components(self, *, level=0.9, n_draws=_FOR_TABLES):
+    def variance_components(
+        self, *, level: float = 0.9, n_draws: int = _FOR_TABLES
+    ) -> pd.DataFrame:
         """Return by how much groups and overdispersion move probabilities at the average row.
 
         Each number is the standard deviation of a category's probability from group to group of a factor, or
@@ -359,7 +374,9 @@ class MultinomialRegression(Face):
         tables = {name: self._intervals(np.stack(each), level) for name, each in drawn.items()}
         return pd.concat(tables, names=["component"]) if tables else pd.DataFrame()
 
-    def group_effects(self, factor=None, *, level=0.9, n_draws=_FOR_TABLES):
+    def group_effects(
+        self, factor: str | None = None, *, level: float = 0.9, n_draws: int = _FOR_TABLES
+    ) -> pd.DataFrame:
         """Return by how much each group's probabilities differ from a typical one's, at the average row.
 
         Parameters

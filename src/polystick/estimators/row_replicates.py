@@ -3,11 +3,15 @@
 Functions of a fitted face; the public ones are methods of `CorrelatedMultinomial`.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
 from polystick.estimators.replicates import (
     check_room,
@@ -28,7 +32,8 @@ _CANDIDATES = 16  # of which a replicate's psi is picked
 _AT_ONCE = 32  # draws of the parameters, and twice as many rows, whose proposals are in memory
 
 
-def predict_counts(face, X, *, totals=None, n_draws=256, random_state=None):
+def predict_counts(face, X: Counts, *, totals: ArrayLike | None = None, n_draws: int = 256,
+                   random_state: RandomState = None) -> Any:  # fmt: skip
     """Return draws (n_draws, n, K) of counts from the posterior predictive law.
 
     Each posterior draw of the parameters gives one. A row's psi is drawn given its counts, so these
@@ -57,7 +62,9 @@ def predict_counts(face, X, *, totals=None, n_draws=256, random_state=None):
     return _replicates(face, counts, given, seed, states)
 
 
-def sample_prior(face, n_rows=1, n_draws=1, *, random_state=None):
+def sample_prior(
+    face, n_rows: int = 1, n_draws: int = 1, *, random_state: RandomState = None
+) -> Any:
     """Return draws (n_draws, n_rows, K) of the probabilities of rows, as if nothing had been counted.
 
     Each draw has a mean and a covariance of its own from the prior, and rows of their population.
@@ -70,8 +77,9 @@ def sample_prior(face, n_rows=1, n_draws=1, *, random_state=None):
     return np.stack([_prior_rows(face, n_rows, seed, i) for i in range(n_draws)])
 
 
-def to_arviz(face, X=None, *, log_likelihood=False, posterior_predictive=False,
-             prior_predictive=False, n_draws=None, random_state=None):  # fmt: skip
+def to_arviz(face, X: Counts | None = None, *, log_likelihood: bool = False,
+             posterior_predictive: bool = False, prior_predictive: bool = False, n_draws: int | None = None,
+             random_state: RandomState = None) -> Any:  # fmt: skip
     """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
     That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:

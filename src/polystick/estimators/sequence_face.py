@@ -1,11 +1,13 @@
 """The face that all models of sequences share."""
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts, RandomState
 from polystick.estimators import sequence_replicates, streams
 from polystick.estimators.face import Face
 from polystick.estimators.seeds import seed_of
@@ -48,7 +50,8 @@ class SequenceEstimator(Face):
     _goes_on = True  # its filter, from a state
     _has_likelihood = True  # of counts: the posterior is given these
 
-    def fit(self, X, inputs=None, *, lengths=None, resume=False):
+    def fit(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+            resume: bool = False) -> Self:  # fmt: skip
         """Learn from sequences.
 
         Parameters
@@ -87,7 +90,7 @@ class SequenceEstimator(Face):
             return self
 
     @property
-    def sequences_(self):
+    def sequences_(self) -> Any:
         """The sequences of the fit as they were read: tokens (steps,) or CSR (steps, K)."""
         check_is_fitted(self)
         return self.read_.sequences
@@ -126,7 +129,8 @@ class SequenceEstimator(Face):
     update = streams.update
     predict_next = streams.predict_next
 
-    def filter(self, X, inputs=None, *, lengths=None, n_draws=STATES, n_particles=None):
+    def filter(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+               n_draws: int = STATES, n_particles: int | None = None) -> Any:  # fmt: skip
         """Return states and probabilities of each step, given what was seen up to it.
 
         Parameters
@@ -160,9 +164,9 @@ class SequenceEstimator(Face):
             for (states, squares, pi), index in zip(found, read.indexes)
         ]
 
-    def predict_proba(
-        self, X, inputs=None, *, lengths=None, n_top=None, n_draws=STATES, n_particles=None
-    ):
+    def predict_proba(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+                      n_top: int | None = None, n_draws: int = STATES,
+                      n_particles: int | None = None) -> Any:  # fmt: skip
         """Return the probabilities (steps, K) of each sequence one step ahead: given what was before.
 
         Parameters
@@ -186,7 +190,8 @@ class SequenceEstimator(Face):
             return [Likeliest(names[top], pi, at) for (top, pi), at in zip(found, read.indexes)]
         return [tabled(self, pi, index) for (pi,), index in zip(found, read.indexes)]
 
-    def score_steps(self, X, inputs=None, *, lengths=None, n_draws=STATES, n_particles=None):
+    def score_steps(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+                    n_draws: int = STATES, n_particles: int | None = None) -> Any:  # fmt: skip
         """Return what each posterior draw says of each step: log p(x_t | before), a list of (n_draws, steps).
 
         Steps where nothing was seen have 0. `score` and `score_samples` average probabilities, not their
@@ -196,8 +201,9 @@ class SequenceEstimator(Face):
         read = self._read(X, inputs, lengths)
         return self._step_values(read, n_draws, n_particles)
 
-    def score_samples(self, X, inputs=None, *, lengths=None, n_seen=0, joint=False, n_draws=STATES,
-                      n_particles=None):  # fmt: skip
+    def score_samples(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+                      n_seen: Any = 0, joint: bool = False, n_draws: int = STATES,
+                      n_particles: int | None = None) -> np.ndarray:  # fmt: skip
         """Return the log probability (n,) of each sequence, without multinomial coefficients.
 
         Parameters
@@ -214,17 +220,9 @@ class SequenceEstimator(Face):
         n_seen = check_n_seen(n_seen, read.lengths)
         return self._log_probabilities(read, n_seen, joint, n_draws, n_particles)
 
-    def score(
-        self,
-        X,
-        inputs=None,
-        *,
-        lengths=None,
-        n_seen=0,
-        joint=False,
-        n_draws=STATES,
-        n_particles=None,
-    ):
+    def score(self, X: Counts, inputs: ArrayLike | None = None, *, lengths: ArrayLike | None = None,
+              n_seen: Any = 0, joint: bool = False, n_draws: int = STATES,
+              n_particles: int | None = None) -> float:  # fmt: skip
         """Return the log probability per count, in nats, as in `score_samples`; bigger is better."""
         read = self._read(X, inputs, lengths)
         n_seen = check_n_seen(n_seen, read.lengths)
@@ -284,8 +282,9 @@ class SequenceEstimator(Face):
 
     # what comes after, and anew
 
-    def forecast(self, n_steps, X=None, inputs=None, *, lengths=None, n_draws=200, level=0.9,
-                 new_inputs=None, n_particles=None):  # fmt: skip
+    def forecast(self, n_steps: int, X: Counts | None = None, inputs: Any = None, *,
+                 lengths: ArrayLike | None = None, n_draws: int = 200, level: float = 0.9,
+                 new_inputs: Any = None, n_particles: int | None = None) -> Any:  # fmt: skip
         """Return the probabilities of the steps after the last.
 
         Parameters
@@ -333,7 +332,9 @@ class SequenceEstimator(Face):
             for each, index in zip(np.moveaxis(draws, 1, 0), indexes)
         ]
 
-    def simulate(self, n_steps, inputs=None, *, random_state=None):
+    def simulate(
+        self, n_steps: int, inputs: Any = None, *, random_state: RandomState = None
+    ) -> Any:
         """Return sequences such as the posterior expects, each from one draw of the parameters.
 
         Parameters

@@ -3,9 +3,13 @@
 Functions of a fitted face; the public ones are methods of all of them.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import Counts, RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit
 from polystick.estimators.replicates import check_room, drawn_counts, generator
 from polystick.estimators.seeds import seed_of
@@ -17,7 +21,8 @@ from polystick.validation import check_integer
 _DRAWS = 200  # posterior draws, for groups: each filters all sequences
 
 
-def predict_counts(face, X=None, inputs=None, *, n_draws=100, random_state=None):
+def predict_counts(face, X: Counts | None = None, inputs: ArrayLike | None = None, *, n_draws: int = 100,
+                   random_state: RandomState = None) -> Any:  # fmt: skip
     """Return draws of counts from the posterior predictive law, a list of (n_draws, steps, K).
 
     The states of a sequence are drawn given all of it, then counts with the totals of its steps: so these
@@ -42,7 +47,8 @@ def predict_counts(face, X=None, inputs=None, *, n_draws=100, random_state=None)
     return np.split(drawn, np.cumsum(read.lengths)[:-1], axis=1)
 
 
-def sample_prior(face, n_steps, inputs=None, *, n_draws=1, random_state=None):
+def sample_prior(face, n_steps: int, inputs: ArrayLike | None = None, *, n_draws: int = 1,
+                 random_state: RandomState = None) -> Any:  # fmt: skip
     """Return draws of the probabilities of steps, before any data: a list of (n_draws, steps, K).
 
     Parameters
@@ -65,8 +71,10 @@ def sample_prior(face, n_steps, inputs=None, *, n_draws=1, random_state=None):
     return np.split(np.stack(draws), np.cumsum(lengths)[:-1], axis=1)
 
 
-def to_arviz(face, X=None, inputs=None, *, log_likelihood=False, posterior_predictive=False,
-             prior_predictive=False, n_draws=None, random_state=None):  # fmt: skip
+def to_arviz(face, X: Counts | None = None, inputs: ArrayLike | None = None, *,
+             log_likelihood: bool = False, posterior_predictive: bool = False,
+             prior_predictive: bool = False, n_draws: int | None = None,
+             random_state: RandomState = None) -> Any:  # fmt: skip
     """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
     That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:

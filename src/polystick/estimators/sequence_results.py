@@ -23,7 +23,7 @@ class Smoothed:
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the steps, where they have names
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return a table of the probabilities, with columns (mean, lower or upper; category)."""
         parts = {"mean": self.probabilities, "lower": self.lower, "upper": self.upper}
         return framed(parts, self.index, self.categories)
@@ -39,7 +39,7 @@ class Filtered:
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the steps, where they have names
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return a table of the probabilities, with columns (mean; category)."""
         return framed({"mean": self.probabilities}, self.index, self.categories)
 
@@ -52,7 +52,7 @@ class Likeliest:
     probabilities: np.ndarray  # (steps, n_top)
     index: pd.Index | None = None  # of the steps, where they have names
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return a table with columns (category or probability; rank 1, 2, ...)."""
         ranks = pd.RangeIndex(1, self.probabilities.shape[1] + 1, name="rank")
         parts = {"category": self.categories, "probability": self.probabilities}
@@ -79,7 +79,7 @@ class Forecast:
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the new steps
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Return a table of the probabilities, with columns (mean, lower or upper; category).
 
         Its index goes on after that of the sequence, where that has equal steps: of dates, periods or whole

@@ -4,13 +4,15 @@ Functions of a fitted face; the public ones are methods of all models of sequenc
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import Counts
 from polystick.estimators.sequence_results import Likeliest, likeliest
 from polystick.estimators.sequences import Read, as_list
 from polystick.estimators.tables import tabled
@@ -49,7 +51,8 @@ class Updated(NamedTuple):
     )  # (steps,) of what each showed, one step ahead; 0 where nothing was seen
 
 
-def filter_state(face, X=None, inputs=None, *, n_draws=STATES, n_particles=None):
+def filter_state(face, X: Counts | None = None, inputs: ArrayLike | None = None, *, n_draws: int = STATES,
+                 n_particles: int | None = None) -> Any:  # fmt: skip
     """Return where the filter of one sequence stands, for `update`.
 
     Parameters
@@ -80,7 +83,9 @@ def filter_state(face, X=None, inputs=None, *, n_draws=STATES, n_particles=None)
     return _advanced(face, state, _read_one(face, X, inputs), ())[0]
 
 
-def update(face, state, X, inputs=None, *, n_top=None):
+def update(
+    face, state: Any, X: Counts, inputs: ArrayLike | None = None, *, n_top: int | None = None
+) -> Any:
     """Let a filter see new steps of its sequence.
 
     In whatever pieces a sequence comes, the numbers are those of `predict_proba`, `score_samples` and
@@ -114,7 +119,9 @@ def update(face, state, X, inputs=None, *, n_top=None):
     return Updated(state, Likeliest(face.categories_[top], pi, read.indexes[0]), values)
 
 
-def predict_next(face, state, inputs=None, *, n_top=None):
+def predict_next(
+    face, state: Any, inputs: ArrayLike | None = None, *, n_top: int | None = None
+) -> Any:
     """Return the probabilities (K,) of the next step, given all that a filter has seen.
 
     Parameters

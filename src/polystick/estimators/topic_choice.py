@@ -1,7 +1,8 @@
 """How many topics: held-out scores and coherence of fits with each number."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from polystick import coherence, scores
+from polystick.arguments import RandomState
 from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.time_slices import check_length
 from polystick.estimators.topics import CorrelatedTopicModel
@@ -18,8 +20,9 @@ from polystick.validation import check_integer
 __all__ = ["choose_n_topics"]
 
 
-def choose_n_topics(X, n_topics, *, model=None, test_size=0.2, observed=0.5, n_words=10,
-                    random_state=0, times=None, covariates=None):  # fmt: skip
+def choose_n_topics(X: Any, n_topics: Sequence[int], *, model: Any = None, test_size: float = 0.2,
+                    observed: Any = 0.5, n_words: int = 10, random_state: RandomState = 0,
+                    times: Any = None, covariates: Any = None) -> pd.DataFrame:  # fmt: skip
     """Fit each number of topics to a part of the documents, and score the others.
 
     Parameters

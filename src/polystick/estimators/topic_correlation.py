@@ -1,9 +1,12 @@
 """The face of topic models whose shares have a normal law: correlations and associations of topics."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import RandomState
 from polystick.estimators import association
 from polystick.estimators.intervals import interval
 from polystick.estimators.seed_words import seed_labels, words_with_seeds
@@ -32,8 +35,9 @@ class CorrelatedTopicEstimator(TopicEstimator):
                 "leave one of them out"
             )
 
-    def topic_association(self, X, *, level=0.9, n_draws=400, n_topic_draws=8, random_state=None,
-                          times=None, covariates=None):  # fmt: skip
+    def topic_association(self, X: Any, *, level: float = 0.9, n_draws: int = 400, n_topic_draws: int = 8,
+                          random_state: RandomState = None, times: Any = None,
+                          covariates: Any = None) -> Any:  # fmt: skip
         """Return which topics go together in documents: correlations of their log abundances.
 
         It is to topics what `category_association` is to categories: 0 for topics that are independent but
@@ -80,7 +84,7 @@ class CorrelatedTopicEstimator(TopicEstimator):
         documents, labels = self._documents(counts, About(times, covariates, X)), self._topic_index
         return associate(documents, labels, level, n_draws, n_topic_draws, seed)
 
-    def topic_correlation(self, *, level=0.9, n_draws=100):
+    def topic_correlation(self, *, level: float = 0.9, n_draws: int = 100) -> Any:
         """Return correlations, over documents of the fitted law, of the topics' log shares.
 
         Each pair of topics has the draws of all chains that have both: intervals carry how far chains differ.

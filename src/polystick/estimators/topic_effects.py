@@ -1,8 +1,10 @@
 """What covariates of documents do to the shares of their topics."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from polystick.estimators.effects import Effects
@@ -51,7 +53,9 @@ class ExpectedShares:
 class TopicEffects(CorrelatedTopicEstimator):
     """Tables of effects, for a face that may have a prevalence."""
 
-    def effects(self, column, change=None, *, level=0.9, n_draws=_DRAWS):
+    def effects(
+        self, column: str, change: Any = None, *, level: float = 0.9, n_draws: int = _DRAWS
+    ) -> pd.DataFrame:
         """Return by how much the expected share of each topic changes with a covariate, on average.
 
         The share that the regression expects of a document with such covariates, its own scatter integrated
@@ -77,7 +81,9 @@ class TopicEffects(CorrelatedTopicEstimator):
         """
         return self._effects(n_draws).effects(column, change, level)
 
-    def contrasts(self, levels, by=None, *, level=0.9, n_draws=_DRAWS):
+    def contrasts(
+        self, levels: Any, by: str | None = None, *, level: float = 0.9, n_draws: int = _DRAWS
+    ) -> pd.DataFrame:
         """Return what a change from one level to another does to shares, for some documents or within all.
 
         Parameters
@@ -92,7 +98,9 @@ class TopicEffects(CorrelatedTopicEstimator):
         """
         return self._effects(n_draws).contrasts(levels, by, level)
 
-    def effect_curves(self, column, at=None, *, level=0.9, n_draws=_DRAWS):
+    def effect_curves(
+        self, column: str, at: Any = None, *, level: float = 0.9, n_draws: int = _DRAWS
+    ) -> pd.DataFrame:
         """Return expected shares of topics at values of a covariate, all else as it is in the documents.
 
         Parameters

@@ -1,12 +1,16 @@
 """The face that all topic models share."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
+from polystick.arguments import RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
 from polystick.estimators.corpora import corpus_of, known_parts, part_of, put_together
 from polystick.estimators.face import Face
@@ -57,7 +61,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
     def _make_model(self, counts):
         raise NotImplementedError
 
-    def fit(self, X, y=None, *, covariates=None, resume=False):
+    def fit(self, X: Any, y: Any = None, *, covariates: Any = None, resume: bool = False) -> Self:
         """Learn topics from texts, or from counts of words (n, V): an array, a CSR matrix or a DataFrame.
 
         Parameters
@@ -79,7 +83,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         with all_or_nothing(self):
             return self._fit(X, resume, About(covariates=covariates, X=X))
 
-    def fit_transform(self, X, y=None, **about):
+    def fit_transform(self, X: Any, y: Any = None, **about: Any) -> Any:
         """Fit, and return the shares of topics of the same documents, (n, T).
 
         Times or covariates of the documents are given as to `fit`.
@@ -127,7 +131,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             )
 
     @property
-    def posterior_(self):
+    def posterior_(self) -> Any:
         """The `Posterior`; that of a stream is drawn when it is asked for."""
         if self._posterior is None and self.stream_ is not None:
             self._posterior = self.stream_.posterior(self._coords())
@@ -139,7 +143,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         self._agreement = _UNKNOWN
 
     @property
-    def topics_(self):
+    def topics_(self) -> Any:
         """Posterior mean of the topics, in the chain of the highest likelihood."""
         if self._topics is None:
             draws = self.posterior_["topics"][self.posterior_.best_chain]
@@ -147,7 +151,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         return self._topics
 
     @property
-    def components_(self):
+    def components_(self) -> Any:
         """Topics (T, V) under the name that scikit-learn has for them: `topics_`, on average over time.
 
         They are probabilities, the posterior mean of each topic; those of scikit-learn's own latent Dirichlet
@@ -173,8 +177,9 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
 
     # new documents
 
-    def transform(self, X, *, method="fast", return_draws=False, return_std=False,
-                  n_draws=_STATES, times=None, covariates=None):  # fmt: skip
+    def transform(self, X: Any, *, method: str = "fast", return_draws: bool = False,
+                  return_std: bool = False, n_draws: int = _STATES, times: Any = None,
+                  covariates: Any = None) -> Any:  # fmt: skip
         """Return each document's shares of topics, (n, T).
 
         Topics, those of the chain of the highest likelihood that the tables show, stay as they are: a new
@@ -225,8 +230,9 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         means = {name: each.mean(axis=0) for name, each in zip(law, draws)}  # also of a pickle's
         return {**means, "topics": self.topics_}
 
-    def score_samples(self, X, *, method="completion", observed=None, per=None,
-                      coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
+    def score_samples(self, X: Any, *, method: str = "completion", observed: Any = None,
+                      per: str | None = None, coefficient: bool = False, n_draws: int | None = None,
+                      times: Any = None, covariates: Any = None) -> np.ndarray:  # fmt: skip
         """Return the log probability of each document's words, (n,), in nats.
 
         Parameters
@@ -253,8 +259,9 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         how = (method, observed, per, coefficient, n_draws)
         return self._all_scored(X, how, About(times, covariates, X))[0]
 
-    def score(self, X, y=None, *, method="completion", observed=None, per=None,
-              coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
+    def score(self, X: Any, y: Any = None, *, method: str = "completion", observed: Any = None,
+              per: str | None = None, coefficient: bool = False, n_draws: int | None = None,
+              times: Any = None, covariates: Any = None) -> float:  # fmt: skip
         """Return the log probability per scored token, in nats, as in `score_samples`; bigger is better."""
         how = (method, observed, per, coefficient, n_draws)
         return scores.per_count(*self._all_scored(X, how, About(times, covariates, X)))
@@ -287,15 +294,17 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         n_draws = _STATES if n_draws is None else n_draws
         return self._documents(shown, about).complete(rest, n_draws, per, coefficient), rest
 
-    def perplexity(self, X, *, method="completion", observed=None, per=None,
-                   coefficient=False, n_draws=None, times=None, covariates=None):  # fmt: skip
+    def perplexity(self, X: Any, *, method: str = "completion", observed: Any = None,
+                   per: str | None = None, coefficient: bool = False, n_draws: int | None = None,
+                   times: Any = None, covariates: Any = None) -> float:  # fmt: skip
         """Return exp(-score): as if so many words were equally likely; smaller is better."""
         how = (method, observed, per, coefficient, n_draws)
         found = self._all_scored(X, how, About(times, covariates, X))
         return float(np.exp(-scores.per_count(*found)))
 
-    def predict_counts(self, X, *, totals=None, n_draws=32, random_state=None, times=None,
-                       covariates=None):  # fmt: skip
+    def predict_counts(self, X: Any, *, totals: ArrayLike | None = None, n_draws: int = 32,
+                       random_state: RandomState = None, times: Any = None,
+                       covariates: Any = None) -> Any:  # fmt: skip
         """Return draws (n_draws, n, V) of word counts from the posterior predictive law, dense.
 
         Each posterior draw of the topics gives one: the document's shares are drawn given its words, then
@@ -326,8 +335,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         about = About(times, covariates, X)
         return self._documents(counts, about).replicates(states, given, seed)
 
-    def sample_prior(self, n_rows=1, n_draws=1, *, random_state=None, times=None,
-                     covariates=None):  # fmt: skip
+    def sample_prior(self, n_rows: int = 1, n_draws: int = 1, *, random_state: RandomState = None,
+                     times: Any = None, covariates: Any = None) -> Any:  # fmt: skip
         """Return draws (n_draws, n_rows, V) of the probabilities of words in documents, before any data.
 
         Each draw has topics, and a law of the shares, of its own from the prior. The same at each call,
@@ -342,9 +351,10 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         drawn = [prior_words(self.model_, n_rows, seed, i, given) for i in range(n_draws)]
         return np.stack(drawn)
 
-    def to_arviz(self, X=None, *, log_likelihood=False, posterior_predictive=False,
-                 prior_predictive=False, n_draws=None, random_state=None, times=None,
-                 covariates=None):  # fmt: skip
+    def to_arviz(self, X: Any = None, *, log_likelihood: bool = False, posterior_predictive: bool = False,
+                 prior_predictive: bool = False, n_draws: int | None = None,
+                 random_state: RandomState = None, times: Any = None,
+                 covariates: Any = None) -> Any:  # fmt: skip
         """Return the posterior with the groups asked for, as what the installed ArviZ works on.
 
         That is InferenceData before ArviZ 1.0, a DataTree since. All groups have the same chains and draws:
@@ -443,7 +453,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
 
     # what was learned
 
-    def topics(self, n_words=10, *, words=None, by="probability", weight=None):
+    def topics(self, n_words: int = 10, *, words: Sequence[str] | None = None, by: str = "probability",
+               weight: float | None = None) -> Any:  # fmt: skip
         """Return a table of the topics, largest first: share of the tokens, and their words.
 
         Parameters
@@ -466,7 +477,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         table = topic_table(best, share, self._topic_index)
         return with_chains(table, self.agreement_, self._topic_index)
 
-    def topic_sizes(self, *, level=0.9):
+    def topic_sizes(self, *, level: float = 0.9) -> pd.DataFrame:
         """Return the share of each topic in the tokens, with a central interval, largest first.
 
         Share and interval are over the draws of all chains that have the topic; `chains` says how many. That
@@ -480,13 +491,13 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         return pooled_sizes(self.posterior_, self.agreement_, level, self._topic_index)
 
     @property
-    def agreement_(self):
+    def agreement_(self) -> Any:
         """The `Agreement` of the chains on the topics; None for one chain, mean field and streams."""
         if self._agreement == _UNKNOWN:  # by value: it may come from a pickle
             self._agreement = agreement_of(self.posterior_)
         return self._agreement
 
-    def topic_agreement(self):
+    def topic_agreement(self) -> Any:
         """Return in how many chains each topic of the likeliest chain is, largest first.
 
         Returns

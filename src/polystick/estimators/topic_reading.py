@@ -1,6 +1,8 @@
 """What people read of topics: words, labels, documents and queries, as tables."""
 
 import warnings
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -24,7 +26,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
 
     # labels
 
-    def set_labels(self, labels):
+    def set_labels(self, labels: Any) -> Self:
         """Give topics names, which all tables and `get_feature_names_out` then use, until the next fit.
 
         Parameters
@@ -41,7 +43,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
         return self
 
     @property
-    def topic_labels_(self):
+    def topic_labels_(self) -> np.ndarray:
         """Labels of the topics, or their numbers where there are none."""
         return self._topic_index.to_numpy(dtype=object)
 
@@ -53,7 +55,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
     def _topic_index(self):
         return topic_index(self._known_labels, self.n_topics)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of what `transform` returns: labels, or numbers after the name of the class."""
         return feature_names(self._known_labels, super().get_feature_names_out(input_features))
 
@@ -72,7 +74,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
         names = self._word_names(words)
         return top_words(topics, share, names, n_words, by, weight, seen=self.seen_)
 
-    def summary(self, n_words=7, *, words=None):
+    def summary(self, n_words: int = 7, *, words: Sequence[str] | None = None) -> Any:
         """Return a table of the topics, largest first: share, likeliest words, and words by FREX.
 
         `chains` is in how many chains a topic is, and ``attrs["chains"]`` says that in a sentence.
@@ -94,7 +96,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
         table.attrs["chains"] = self.posterior_.tree.attrs.get("told", "")
         return table.sort_values("share", ascending=False)
 
-    def merged(self, groups):
+    def merged(self, groups: Any) -> Any:
         """Return a view in which each of these groups of topics is one topic; the model stays as it is.
 
         Parameters
@@ -109,7 +111,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
         check_is_fitted(self)
         return merge(self, groups)
 
-    def topics_for(self, query, *, words=None):
+    def topics_for(self, query: Any, *, words: Sequence[str] | None = None) -> pd.DataFrame:
         """Return which topics a few words speak of: a table of probabilities, the likeliest topic first.
 
         Parameters
@@ -135,7 +137,8 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
 
     # documents
 
-    def document_topics(self, X=None, *, names=None, times=None, covariates=None):
+    def document_topics(self, X: Any = None, *, names: Sequence[str] | None = None, times: Any = None,
+                        covariates: Any = None) -> pd.DataFrame:  # fmt: skip
         """Return the shares of topics in documents as a table, documents by topics.
 
         Parameters
@@ -165,7 +168,8 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
                 "this run has kept no shares of its documents; give the documents, as in document_topics(X)"
             ) from error
 
-    def representative_documents(self, X, texts=None, *, n=3, times=None, covariates=None):
+    def representative_documents(self, X: Any, texts: Sequence[str] | None = None, *, n: int = 3,
+                                 times: Any = None, covariates: Any = None) -> pd.DataFrame:  # fmt: skip
         """Return the documents that speak most of each topic, with the beginnings of their texts.
 
         Documents without words are left out, those much shorter than most (a quarter of the median length)

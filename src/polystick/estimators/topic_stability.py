@@ -1,5 +1,8 @@
 """Which topics come back from other seeds."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
@@ -9,7 +12,7 @@ from polystick.alignment import align
 __all__ = ["topic_stability"]
 
 
-def topic_stability(models, *, at_least=0.7):
+def topic_stability(models: Sequence[Any], *, at_least: float = 0.7) -> pd.DataFrame:
     """Return how like the topics of a model are to their partners in others, such as of other seeds.
 
     Parameters

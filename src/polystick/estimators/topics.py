@@ -1,8 +1,11 @@
 """The face of correlated topics."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from polystick.arguments import PathLike, Progress, RandomState
 from polystick.decomposition import decompose
 from polystick.estimators.texts import counted
 from polystick.estimators.topic_covariates import NOTHING
@@ -11,6 +14,7 @@ from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.schedules import Schedule
 from polystick.inference.stochastic import StochasticVI
 from polystick.models.regressed_shares import RegressedShares
 from polystick.models.topic_factors import assemble
@@ -134,10 +138,13 @@ class CorrelatedTopicModel(TopicEffects):
     _schedules = (Gibbs, MeanField, StochasticVI)
     _listed = "topics"
 
-    def __init__(self, n_topics=10, *, topic_concentration=0.05, decomposition="balanced",
-                 word_tree=None, seed_words=None, seed_weight=1.0, prevalence=None, groups=None,
-                 prior=None, vectorizer=None, inference=None, random_state=None, n_jobs=None, progress=None,
-                 checkpoint=None, checkpoint_every=60.0):  # fmt: skip
+    def __init__(self, n_topics: int = 10, *, topic_concentration: float = 0.05,
+                 decomposition: Any = "balanced", word_tree: Any = None, seed_words: Any = None,
+                 seed_weight: float = 1.0, prevalence: Any = None, groups: Any = None, prior: Any = None,
+                 vectorizer: Any = None, inference: Schedule | None = None,
+                 random_state: RandomState = None, n_jobs: int | None = None,
+                 progress: Progress | None = None, checkpoint: PathLike | None = None,
+                 checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.n_topics = n_topics
         self.topic_concentration = topic_concentration
         self.decomposition = decomposition

@@ -1,14 +1,21 @@
 """Pictures of which categories go together: only what is known."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from polystick.plots import pairs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 __all__ = ["association", "association_graph"]
 
 
-def association(association, ax=None, cluster=True):
+def association(association: Any, ax: Any = None, cluster: bool = True) -> "Axes":
     """Draw the associations that are known not to be zero as a heat map; all others stay grey.
 
     Parameters
@@ -37,7 +44,8 @@ def association(association, ax=None, cluster=True):
     return ax
 
 
-def association_graph(association, labels=None, sizes=None, threshold=0.0, ax=None):
+def association_graph(association: Any, labels: Any = None, sizes: ArrayLike | None = None,
+                      threshold: float = 0.0, ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw categories as a graph whose edges are the associations that are known not to be zero.
 
     Parameters

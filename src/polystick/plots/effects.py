@@ -1,10 +1,17 @@
 """Pictures of what covariates do to probabilities."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
 
 from polystick.plots import paths
 from polystick.plots.style import COLOURS, as_text, fit_labels, line_style, size_in_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 __all__ = ["effect_curves", "effects"]
 
@@ -13,7 +20,7 @@ MARKERS = "osD^vPX*"
 APART = 0.6  # of the room of a category, that its dots share
 
 
-def effects(table, ax=None, sort=True):
+def effects(table: pd.DataFrame, ax: "Axes | None" = None, sort: bool = True) -> "Axes":
     """Draw changes of probabilities as dots with intervals.
 
     Parameters
@@ -61,7 +68,9 @@ def effects(table, ax=None, sort=True):
     return ax
 
 
-def effect_curves(table, categories=None, ax=None):
+def effect_curves(
+    table: pd.DataFrame, categories: Sequence[Any] | None = None, ax: "Axes | None" = None
+) -> "Axes":
     """Draw probabilities along a covariate, with bands; levels of a factor are dots with intervals.
 
     Parameters

@@ -1,18 +1,28 @@
 """Pictures of probabilities that change smoothly over time or over places."""
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from polystick.plots import paths
 from polystick.plots.style import as_text, line_style, plain_times
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 __all__ = ["category_map", "category_paths"]
 
 LARGEST_DOT, SMALLEST_DOT = 400.0, 25.0  # points squared
 
 
-def category_paths(times, probabilities, lower=None, upper=None, *, counts=None, counted_at=None,
-                   categories=None, labels=None, ax=None):  # fmt: skip
+def category_paths(times: Any, probabilities: Any, lower: ArrayLike | None = None,
+                   upper: ArrayLike | None = None, *, counts: Any = None, counted_at: Any = None,
+                   categories: Sequence[Any] | None = None, labels: Any = None,
+                   ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw probabilities of categories over time, with bands and the shares that were counted.
 
     Parameters
@@ -53,8 +63,9 @@ def category_paths(times, probabilities, lower=None, upper=None, *, counts=None,
     return ax
 
 
-def category_map(places, probability, sizes=None, *, names=None, label="probability (%)",
-                 limits=None, geographic=True, ax=None):  # fmt: skip
+def category_map(places: Any, probability: Any, sizes: Any = None, *, names: Sequence[str] | None = None,
+                 label: str = "probability (%)", limits: tuple[float, float] | None = None,
+                 geographic: bool = True, ax: Any = None) -> "Axes":  # fmt: skip
     """Draw the probability of one category at places, as the colour of a dot at each.
 
     Parameters

@@ -1,20 +1,28 @@
 """Pictures of sequences: the states behind them, probabilities at their steps, and what may come."""
 
+from collections.abc import Sequence
 from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from polystick.plots import paths
 from polystick.plots.process import category_paths
 from polystick.plots.style import as_text, line_style, plain_times, whole_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 __all__ = ["forecast_fan", "probability_paths", "state_trajectories"]
 
 HALF = (0.25, 0.75)  # the quantiles of the inner band of a fan
 
 
-def state_trajectories(result, *, times=None, dimensions=None, level=0.9, ax=None):
+def state_trajectories(result: Any, *, times: ArrayLike | None = None, dimensions: Any = None,
+                       level: float = 0.9, ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw the states of a sequence over its steps, with bands.
 
     A state may be turned as a whole without any change of what it says of the counts. So look at when
@@ -53,8 +61,9 @@ def state_trajectories(result, *, times=None, dimensions=None, level=0.9, ax=Non
     return ax
 
 
-def probability_paths(result, *, times=None, counts=None, counted_at=None, categories=None,
-                      labels=None, ax=None):  # fmt: skip
+def probability_paths(result: Any, *, times: ArrayLike | None = None, counts: ArrayLike | None = None,
+                      counted_at: ArrayLike | None = None, categories: Sequence[Any] | None = None,
+                      labels: Any = None, ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw the probabilities of categories at the steps of a sequence, with bands where there are some.
 
     Parameters
@@ -84,8 +93,9 @@ def probability_paths(result, *, times=None, counts=None, counted_at=None, categ
     )  # fmt: skip
 
 
-def forecast_fan(forecast, history=None, *, times=None, counts=None, counted_at=None, categories=None,
-                 labels=None, ax=None):  # fmt: skip
+def forecast_fan(forecast: Any, history: Any = None, *, times: Any = None, counts: Any = None,
+                 counted_at: Any = None, categories: Sequence[Any] | None = None, labels: Any = None,
+                 ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw the fan of what may come, after the probabilities up to the last step if there is a history.
 
     Parameters

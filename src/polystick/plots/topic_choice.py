@@ -1,5 +1,7 @@
 """A picture of how many topics to take."""
 
+from typing import Any
+
 import pandas as pd
 
 from polystick.plots.style import NEGATIVE, POSITIVE
@@ -7,7 +9,7 @@ from polystick.plots.style import NEGATIVE, POSITIVE
 __all__ = ["n_topics"]
 
 
-def n_topics(table, axes=None):
+def n_topics(table: pd.DataFrame, axes: "Any" = None) -> Any:
     """Draw held-out scores, against the best, and coherence by the number of topics.
 
     Parameters

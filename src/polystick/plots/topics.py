@@ -1,7 +1,10 @@
 """Pictures of topics, of correlations and of runs."""
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from polystick.plots import pairs, paths
 from polystick.plots.style import (
@@ -15,10 +18,15 @@ from polystick.plots.style import (
     whole_ticks,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
 __all__ = ["correlation", "shares_over_time", "topic_graph", "topic_sizes", "trace"]
 
 
-def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"):
+def correlation(matrix: Any, ax: "Axes | None" = None, cluster: bool = True,
+                label: str = "correlation of log shares") -> "Axes":  # fmt: skip
     """Draw a correlation matrix (a DataFrame) as a heat map, with what is alike side by side.
 
     Parameters
@@ -40,7 +48,8 @@ def correlation(matrix, ax=None, cluster=True, label="correlation of log shares"
     return pairs.heat_map(matrix.iloc[order, order], label, ax)
 
 
-def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
+def topic_graph(correlation: Any, labels: Any = None, sizes: ArrayLike | None = None, threshold: float = 0.2,
+                ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw topics as a graph whose edges are the correlations beyond a threshold.
 
     Parameters
@@ -70,7 +79,9 @@ def topic_graph(correlation, labels=None, sizes=None, threshold=0.2, ax=None):
     return pairs.graph(values, strong, labels, sizes, words, threshold, ax)
 
 
-def topic_sizes(table, ax=None, label="share of tokens (%)"):
+def topic_sizes(
+    table: pd.DataFrame, ax: "Axes | None" = None, label: str = "share of tokens (%)"
+) -> "Axes":
     """Draw the share of each topic (or category) as a dot with its interval, the largest on top.
 
     Parameters
@@ -107,7 +118,9 @@ def topic_sizes(table, ax=None, label="share of tokens (%)"):
     return ax
 
 
-def trace(values, burn=None, label=None, ax=None):
+def trace(
+    values: Any, burn: int | None = None, label: str | None = None, ax: "Axes | None" = None
+) -> "Axes":
     """Draw a quantity along the sweeps, a line per chain.
 
     Parameters
@@ -146,9 +159,9 @@ def trace(values, burn=None, label=None, ax=None):
     return ax
 
 
-def shares_over_time(
-    shares, lower=None, upper=None, *, times=None, labels=None, n_shown=8, stacked=False, ax=None
-):
+def shares_over_time(shares: Any, lower: ArrayLike | None = None, upper: ArrayLike | None = None, *,
+                     times: Any = None, labels: Any = None, n_shown: int = 8, stacked: bool = False,
+                     ax: "Axes | None" = None) -> "Axes":  # fmt: skip
     """Draw the shares of topics over time, as lines with bands or as stacked areas.
 
     Parameters

@@ -2,10 +2,12 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from polystick.arguments import PathLike
 from polystick.inference.posterior import Posterior
 from polystick.inference.thinning import thinned, thinned_to
 from polystick.storage import archive
@@ -56,7 +58,7 @@ def _kept(posterior, draws):
     return thinned_to(posterior, _WORTH_THINNING)
 
 
-def load(path, *, max_bytes=_MOST_BYTES):
+def load(path: PathLike, *, max_bytes: int = _MOST_BYTES) -> Any:
     """Return the fitted model in a file that `save` of an estimator wrote.
 
     Nothing in the file is run: it holds numbers, texts and names of classes from a closed list, and each part
