@@ -7,12 +7,13 @@ import pandas as pd
 
 from polystick.report import panels
 
-__all__ = ["contrasts", "effects", "evenly"]
+__all__ = ["contrasts", "effects", "effects_in_rows", "evenly"]
 
 _LEVEL = 0.9
 _MOST_LEVELS = 6  # of which any two are compared
 _DRAWS = 100
-_MOST_AVERAGED = 300  # rows, for contrasts
+_MOST_AVERAGED = 200  # rows
+_MOST_CHANGES, _N_PLACES = 12, 21  # from the first level of a factor; along a number
 
 
 def effects(model, frame, variables, places, of):
@@ -28,6 +29,24 @@ def effects(model, frame, variables, places, of):
             yield panels.changes(f"Effect of {column}", parts, places, percent=True, note=note)
 
 
+def effects_in_rows(model, frame, variables, places, of):
+    """Yield a panel for each covariate of a regression, whose averages would take long over many rows."""
+    some = frame.iloc[evenly(len(frame), _MOST_AVERAGED)]
+    note = f"{of} in {len(some)} rows, all else as it is; 90 % intervals."
+    for column in variables:
+        if _is_number(frame[column]):
+            values = _along(frame[column])
+            tables = [_summary(_averages(model, some, column, value), places) for value in values]
+            table = pd.concat(dict(zip(values, tables)))
+            looks = {"x_label": str(column), "note": note}
+            yield panels.curves(f"Along {column}", table, places, percent=True, **looks)
+        else:
+            parts = dict(_changes(model, some, column, places))
+            yield panels.changes(
+                f"Effect of {column}", parts, places, percent=True, note=f"Change: {note}"
+            )
+
+
 def contrasts(model, frame, variables, places):
     """Yield a panel for each covariate of which two values are chosen in the page and compared.
 
@@ -37,7 +56,7 @@ def contrasts(model, frame, variables, places):
     for column in variables:
         values = _values(frame[column])
         if len(values) > 2:  # of two, the effect says it all
-            averages = [_averages(model, some.assign(**{column: value})) for value in values]
+            averages = [_averages(model, some, column, value) for value in values]
             panel = panels.changes(
                 f"Compare two values of {column}",
                 dict(_differences(averages, list(places))),
@@ -53,17 +72,38 @@ def evenly(n, most):
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))
 
 
-def _averages(model, frame):
-    """Return probabilities (draws, K) averaged over rows."""
-    return model.predict_proba(frame, return_draws=True, n_draws=_DRAWS)[-1].mean(axis=1)
+def _averages(model, frame, column, value):
+    """Return probabilities (draws, K) averaged over rows of which a column has one value."""
+    told = frame.assign(**{column: value})
+    return model.predict_proba(told, return_draws=True, n_draws=_DRAWS)[-1].mean(axis=1)
+
+
+def _changes(model, frame, column, places):
+    """Yield (name, table) of the changes from the first level of a factor to others."""
+    first, *others = sorted(frame[column].value_counts().index[: _MOST_CHANGES + 1], key=str)
+    start = _averages(model, frame, column, first)
+    for other in others:
+        change = _averages(model, frame, column, other) - start
+        yield f"{column}: {first} to {other}", _summary(change, places)
 
 
 def _differences(averages, names):
     """Yield (pair, table of the change from one to the other) for each pair of averages (draws, K)."""
     for (a, one), (b, other) in itertools.combinations(enumerate(averages), 2):
-        lower, upper = np.quantile(other - one, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
-        parts = {"estimate": (other - one).mean(axis=0), "lower": lower, "upper": upper}
-        yield f"{a}|{b}", pd.DataFrame(parts, index=names)
+        yield f"{a}|{b}", _summary(other - one, names)
+
+
+def _summary(draws, names):
+    """Return a table of means and intervals of draws (draws, K)."""
+    lower, upper = np.quantile(draws, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    parts = {"estimate": draws.mean(axis=0), "lower": lower, "upper": upper}
+    return pd.DataFrame(parts, index=list(names))
+
+
+def _along(column):
+    """Return places along a number."""
+    values = np.unique(column)
+    return values if len(values) <= _N_PLACES else np.linspace(values[0], values[-1], _N_PLACES)
 
 
 def _values(column):

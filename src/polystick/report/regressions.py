@@ -3,16 +3,16 @@
 import numpy as np
 
 from polystick.report import panels
-from polystick.report.covariates import contrasts, effects, evenly
+from polystick.report.covariates import contrasts, effects_in_rows, evenly
 
 __all__ = ["first_table", "tell"]
 
 _LEVEL = 0.9
-_MOST_AVERAGED = 500  # rows
+_MOST_AVERAGED = 200  # rows
 
 
 def tell(model):
-    """Return the page of a regression; intervals are 90 %, effects are averages over the rows of the fit."""
+    """Return the page of a regression; intervals are 90 %, effects are averages over rows of the fit."""
     frame, names = model.frame_, list(model.categories_)
     places = {name: i for i, name in enumerate(names)}
     variables = model.design_.variables
@@ -21,7 +21,7 @@ def tell(model):
         panels.section(
             "What covariates do",
             index,
-            *effects(model, frame, variables, places, "Probability of each category"),
+            *effects_in_rows(model, frame, variables, places, "Probability of each category"),
         ),
         panels.section("Compare", *contrasts(model, frame, variables, places)),
         panels.section(
