@@ -32,18 +32,18 @@ def effects(model, frame, variables, places, of):
 def effects_in_rows(model, frame, variables, places, of):
     """Yield a panel for each covariate of a regression, whose averages would take long over many rows."""
     some = frame.iloc[evenly(len(frame), _MOST_AVERAGED)]
-    note = f"{of} in {len(some)} rows, all else as it is; 90 % intervals."
+    rows = f"in {len(some)} rows, all else as it is; 90 % intervals."
     for column in variables:
         if _is_number(frame[column]):
             values = _along(frame[column])
             tables = [_summary(_averages(model, some, column, value), places) for value in values]
-            table = pd.concat(dict(zip(values, tables)))
-            looks = {"x_label": str(column), "note": note}
+            table: pd.DataFrame = pd.concat(tables, keys=values)
+            looks = {"x_label": str(column), "note": f"{of} {rows}"}
             yield panels.curves(f"Along {column}", table, places, percent=True, **looks)
         else:
             parts = dict(_changes(model, some, column, places))
             yield panels.changes(
-                f"Effect of {column}", parts, places, percent=True, note=f"Change: {note}"
+                f"Effect of {column}", parts, places, percent=True, note=f"Change {rows}"
             )
 
 
@@ -64,7 +64,7 @@ def contrasts(model, frame, variables, places):
                 percent=True,
                 note=f"From the first to the second, all else as it is in {len(some)} rows; 90 % intervals.",
             )
-            yield {**panel, "kind": "contrast", "values": [str(value) for value in values]}
+            yield {**panel, "kind": "contrast", "values": [_short(value) for value in values]}
 
 
 def evenly(n, most):
@@ -112,6 +112,10 @@ def _values(column):
         return np.unique(column.quantile([0, 0.25, 0.5, 0.75, 1], interpolation="nearest"))
     counted = column.value_counts()
     return sorted(counted.index[:_MOST_LEVELS], key=str)
+
+
+def _short(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _is_number(column):
