@@ -109,7 +109,8 @@ def make(name, task, inference, seed, n_jobs=None):
     if name in (SBM, BALANCED):
         how = "frequency" if name == SBM else "balanced"
         scale = task.emission_scale
-        return MultinomialLDS(N_DIMS, decomposition=how, emission_scale=scale, **common)
+        settings = {"emission_scale": scale, "bias_scale": 1.0, "memory": None}  # the paper's model
+        return MultinomialLDS(N_DIMS, decomposition=how, **settings, **common)
     if name == LNM:
         return LogisticNormalLDS(N_DIMS, emission_scale=task.softmax_variance**0.5, **common)
     if name == RAW:
