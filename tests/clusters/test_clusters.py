@@ -46,10 +46,36 @@ GIBBS = Gibbs(n_draws=8, n_burn=6, n_chains=2)
 FIELD = MeanField(tolerance=1e-9, max_sweeps=5, n_draws=2)
 
 
+class Clusters:
+    """Two workers, and two others where tests killed some while they were starting: Dask gives those up."""
+
+    def __init__(self):
+        self._stack, self._client = contextlib.ExitStack(), None
+
+    def client(self):
+        if self._client is not None:
+            try:
+                self._client.wait_for_workers(2, timeout=20)
+            except TimeoutError:
+                self.close()
+        if self._client is None:
+            self._client = self._stack.enter_context(cluster(workers=2))
+        return self._client
+
+    def close(self):
+        self._client = None
+        self._stack.close()
+
+
 @pytest.fixture(scope="module")
-def client():
-    with cluster(workers=2) as client:
-        yield client
+def clusters():
+    with contextlib.closing(Clusters()) as found:
+        yield found
+
+
+@pytest.fixture
+def client(clusters):
+    return clusters.client()
 
 
 @pytest.fixture
