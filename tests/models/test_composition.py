@@ -191,7 +191,16 @@ WRONG = {
 
 
 @needs_jit
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(
+            kind, marks=[pytest.mark.slow] if kind in (SitesForSticks, MoreDegrees) else []
+        )
+        for kind in WRONG
+    ],
+    ids=lambda kind: kind.__name__,
+)
 def test_geweke_rejects_a_sabotaged_sweep(wrong):
     name = WRONG[wrong]
     walks, heavy, totals = CASES[name]

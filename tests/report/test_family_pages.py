@@ -123,7 +123,9 @@ def test_dynamics_have_states_and_a_fan(browser, counts, tmp_path):
         assert bands.count() == 3 * len(NAMES)
         assert "half-life" in panel(page, "How long states last").inner_text()
         panel(page, "Forecast").locator("summary").click()
-        assert panel(page, "Forecast").locator("tbody tr").count() == len(NAMES) * (24 + 7)
+        rows = panel(page, "Forecast").locator("tbody tr")
+        rows.first.wait_for(state="attached")  # the table is made when it is opened
+        assert rows.count() == len(NAMES) * (24 + 7)
     assert fits_a_phone(browser, path)
 
 

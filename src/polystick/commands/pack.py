@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from polystick.commands.fit import READING, TEXTS
+from polystick.commands.speech import say
 
 
 def _options(function):
@@ -40,11 +41,11 @@ def pack(files, out, rows, **given):
     with _bar(files) as bar:
         packed = pack_files(files, out, reading, choice, rows, bar.update)
     corpus = packed.corpus
-    click.echo(
+    say(
         f"{len(corpus)} documents, {corpus.shape[1]} words ({packed.n_dropped} dropped), "
         f"{corpus.n_tokens:.0f} tokens in {len(corpus.parts)} parts"
     )
-    click.echo(f"Next: polystick fit topics {out} --out run")
+    say(f"Next: polystick fit topics {out} --out run")
 
 
 def _bar(files):

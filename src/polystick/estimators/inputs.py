@@ -107,6 +107,9 @@ def refuse_other_index(one, other, name, other_name):
 
 def _looks_like_counts(table):
     """Whether these are several columns of whole numbers, none negative."""
+    if scipy.sparse.issparse(table):  # whose places may be wrong: only the numbers are looked at
+        values = np.asarray(table.data)
+        return values.dtype.kind in "iuf" and table.shape[1] > 1 and not _has_no_count(values)
     values = _numbers(table)
     return values is not None and values.shape[1] > 1 and not _has_no_count(values)
 

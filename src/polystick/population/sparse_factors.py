@@ -119,7 +119,7 @@ class SparseFactors:
         weights, (centre, known) = self.weights(p)
         weights[:, 0], centre[:, 0] = 0.0, self.centre - p.mean
         key = rng.integers(2**64, dtype=np.uint64)
-        factor_moves.move_in_place(key, gram, cross, weights, centre, known)
+        factor_moves.move_in_place(key, gram, np.ascontiguousarray(cross), weights, centre, known)
 
     def _redraw_regressions(self, p, gram, cross, rng):
         """Draw (change of the mean, loadings) of each entry (K, 1 + H) given the factors' sums."""
