@@ -119,7 +119,7 @@ class SparseFactors:
         weights, (centre, known) = self.weights(p)
         weights[:, 0], centre[:, 0] = 0.0, self.centre - p.mean
         key = rng.integers(2**64, dtype=np.uint64)
-        factor_moves.move_in_place(key, gram, np.ascontiguousarray(cross), weights, centre, known)
+        factor_moves.move_in_place(key, gram, cross, weights, centre, known)
 
     def _redraw_regressions(self, p, gram, cross, rng):
         """Draw (change of the mean, loadings) of each entry (K, 1 + H) given the factors' sums."""
@@ -213,7 +213,7 @@ def _factor_sums(p, n, about, rng):
     gram[0, 0], gram[0, 1:], gram[1:, 0] = n, both[0], both[0]
     mixed = m.T @ with_rows[1:] @ root.T
     gram[1:, 1:] = m.T @ about[1:, 1:] @ m + mixed + mixed.T + root @ with_itself @ root.T
-    cross = np.concatenate([about[:1, 1:], both[1:].T])
+    cross = np.ascontiguousarray(np.concatenate([about[:1, 1:], both[1:].T]))
     return gram, cross
 
 
