@@ -191,6 +191,13 @@ def test_rooms_know_nothing_of_what_they_must_not(path):
     assert not packages & FOREIGN.get(room_of(path), set())
 
 
+def test_nothing_unpickles_but_the_cluster_what_its_own_processes_say():
+    """Dask pickles all that goes between its processes; files are never unpickled, by any room."""
+    unpickling = {"pickle", "cloudpickle", "joblib", "shelve", "marshal"}
+    rooms = {room_of(p) for p in FILES if unpickling & {package for package, _ in imports(p)}}
+    assert rooms == {"clusters"}
+
+
 def test_the_table_has_no_room_that_is_gone():
     assert set(MAY_IMPORT) == {room_of(path) for path in FILES} - {"__init__"}
 
