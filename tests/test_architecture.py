@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "decomposition": {"kernels", "trees"},
     "polyagamma": {"kernels"},
     "conjugate": {"kernels"},
-    "conjugate_dynamics": {"conjugate"},
+    "conjugate_dynamics": {"conjugate", "kernels"},
     "population": {"conjugate", "kernels"},
     "association": set(),
     "design": {"validation"},

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_solve, lapack
-from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, multigammaln
+
+from polystick.kernels import algebra
 
 __all__ = ["InverseWishart", "NormalInverseWishart", "NormalParameters"]
 
@@ -83,19 +83,19 @@ class InverseWishart:
 
     @cached_property
     def root(self) -> np.ndarray:
-        """The lower triangular root of the scale."""
-        root, failed = lapack.dpotrf(self.scale, lower=True)
-        if failed:
+        """The upper triangular root of the scale."""
+        root = algebra.root(self.scale)
+        if np.isnan(root[0, 0]):
             raise np.linalg.LinAlgError("scale is not positive definite")
         return root
 
     @property
     def _log_det_scale(self):
-        return 2.0 * np.log(np.diag(self.root)).sum()
+        return algebra.log_det(self.root)
 
     def solve(self, b: np.ndarray) -> np.ndarray:
         """Return scale^-1 b."""
-        return cho_solve((self.root, True), b, check_finite=False)
+        return algebra.solve(self.root, b)
 
     def posterior(self, n: float, outer: np.ndarray) -> "InverseWishart":
         """Return the law given n normal rows of mean 0 and their sum of outer products (k, k)."""
@@ -103,21 +103,21 @@ class InverseWishart:
         return InverseWishart._known(0.5 * (scale + scale.T), self.degrees + n)
 
     def draw_roots(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a covariance as its lower triangular root, with a root of the precision.
+        """Draw upper triangular roots R of a covariance R' R, and S of the precision S S'.
 
-        Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then L T^-T, for Psi = L L', is the
-        root of the covariance, and L^-T T one of the precision.
+        Bartlett: T upper triangular with T T' ~ Wishart(nu, I). Then T^-1 U, for Psi = U' U, is the
+        root of the covariance, and U^-1 T that of the precision.
         """
         k = len(self.scale)
-        bartlett = np.asfortranarray(rng.standard_normal((k, k)) * _above_diagonal(k))
+        bartlett = rng.standard_normal((k, k)) * _above_diagonal(k)
         bartlett.flat[:: k + 1] = np.sqrt(rng.chisquare(self.degrees - np.arange(k)[::-1]))
-        root = dtrsm(1.0, bartlett, self.root.T).T
-        return root, dtrsm(1.0, self.root, bartlett, lower=1, trans_a=1)
+        root = algebra.solve_upper(bartlett, self.root, algebra.UPPER)
+        return root, algebra.solve_upper(self.root, bartlett, algebra.UPPER)
 
     def draw(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a covariance."""
         root, _ = self.draw_roots(rng)
-        return root @ root.T
+        return algebra.gram(root, algebra.UPPER)
 
     @property
     def expected_cov(self) -> np.ndarray:
@@ -132,8 +132,7 @@ class InverseWishart:
     @cached_property
     def expected_precision(self) -> np.ndarray:
         """Return E[precision]."""
-        inverse = self.solve(np.eye(len(self.scale)))
-        return 0.5 * self.degrees * (inverse + inverse.T)
+        return self.degrees * algebra.inverse(self.root)
 
     @property
     def expected_log_det_precision(self) -> float:
@@ -154,7 +153,7 @@ class InverseWishart:
     def kl(self, other: "InverseWishart") -> float:
         """Return KL(self || other)."""
         k, nu, nu0 = len(self.scale), self.degrees, other.degrees
-        between_roots = dtrsm(1.0, self.root, other.root, lower=1)
+        between_roots = algebra.solve_lower(self.root, other.root.T, algebra.LOWER)
         log_ratio = self._log_det_scale - other._log_det_scale
         return (
             0.5 * nu0 * log_ratio
@@ -258,8 +257,12 @@ class NormalInverseWishart:
     def draw(self, rng: np.random.Generator) -> NormalParameters:
         """Draw the mean and the covariance, with the precision."""
         root, inverse_root = self.of_cov.draw_roots(rng)
-        mean = self.mean + root @ rng.standard_normal(len(self.mean)) / np.sqrt(self.strength)
-        return NormalParameters(mean, root @ root.T, inverse_root @ inverse_root.T)
+        away = algebra.multiply(root.T, rng.standard_normal(len(self.mean)))
+        return NormalParameters(
+            self.mean + away / np.sqrt(self.strength),
+            algebra.gram(root, algebra.UPPER),
+            algebra.gram(inverse_root.T, algebra.LOWER),
+        )
 
     # ---- as a law of `population`, whose scale is not learned
 
@@ -306,7 +309,7 @@ class NormalInverseWishart:
         weight = parameters.precision.sum(axis=0)
         whole = weight.sum()
         error = rng.standard_normal() / np.sqrt(whole * self.strength)
-        level = error - weight @ (parameters.mean - self.mean) / whole
+        level = error - np.sum(weight * (parameters.mean - self.mean)) / whole
         return parameters._replace(mean=parameters.mean + level)
 
     # ---- expectations
@@ -329,7 +332,7 @@ class NormalInverseWishart:
     @property
     def expected_quadratic(self) -> float:
         """Return E[mean' precision mean]."""
-        return len(self.mean) / self.strength + self.mean @ self.expected_linear
+        return len(self.mean) / self.strength + np.sum(self.mean * self.expected_linear)
 
     @property
     def expected_log_det_precision(self) -> float:
@@ -354,5 +357,5 @@ class NormalInverseWishart:
     def _kl_of_means(self, other):
         k, gap = len(self.mean), self.mean - other.mean
         ratio = other.strength / self.strength
-        distance = other.strength * self.degrees * (gap @ self.of_cov.solve(gap))
+        distance = other.strength * self.degrees * np.sum(gap * self.of_cov.solve(gap))
         return 0.5 * (k * (ratio - 1.0 - np.log(ratio)) + distance)

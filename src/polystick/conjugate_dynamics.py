@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 from scipy.special import digamma, gammaln
 
 from polystick.conjugate import LOG_2PI, InverseWishart
+from polystick.kernels import algebra
 
 __all__ = ["DynamicsParameters", "InverseGamma", "MatrixNormalInverseWishart"]
 
@@ -65,10 +65,8 @@ class MatrixNormalInverseWishart:
             )
         if not (np.isfinite(self.mean).all() and np.isfinite(self.strength).all()):
             raise ValueError("mean and strength must be finite")
-        try:
-            self._strength_root  # noqa: B018
-        except np.linalg.LinAlgError:
-            raise ValueError("strength must be positive definite") from None
+        if np.isnan(self._strength_root[0, 0]):
+            raise ValueError("strength must be positive definite")
         d = len(self.mean)
         if self.scale.shape != (d, d):
             raise ValueError(f"scale must be ({d}, {d}) like the mean; got {self.scale.shape}")
@@ -76,8 +74,8 @@ class MatrixNormalInverseWishart:
 
     @cached_property
     def _strength_root(self):
-        """The lower triangular root of K."""
-        return np.linalg.cholesky(self.strength)
+        """The upper triangular root of K."""
+        return algebra.root(self.strength)
 
     @cached_property
     def of_cov(self) -> InverseWishart:
@@ -92,20 +90,20 @@ class MatrixNormalInverseWishart:
         The sums are taken about M first, so that a good prior mean does not cancel.
         """
         M, strength = self.mean, self.strength + xx
-        root = np.linalg.cholesky(strength)
-        rest_x = yx - M @ xx
-        rest = yy - M @ yx.T - rest_x @ M.T
-        half = dtrsm(1.0, root, rest_x.T, lower=1)
-        scale = self.scale + rest - half.T @ half
-        mean = M + dtrsm(1.0, root, half, lower=1, trans_a=1).T
+        root = algebra.root(strength)
+        rest_x = yx - algebra.multiply(M, xx)
+        rest = yy - algebra.multiply(M, yx.T) - algebra.multiply(rest_x, M.T)
+        half = algebra.solve_lower(root, rest_x.T)
+        scale = self.scale + rest - algebra.gram(half)
+        mean = M + algebra.solve_upper(root, half).T
         return MatrixNormalInverseWishart(mean, strength, 0.5 * (scale + scale.T), self.degrees + n)
 
     def draw(self, rng: np.random.Generator) -> DynamicsParameters:
         """Draw A and Q."""
         Q = self.of_cov.draw(rng)
         rng.standard_normal(len(Q))  # of a mean that there was once: seeds keep their bits
-        noise = np.linalg.cholesky(Q) @ rng.standard_normal(self.mean.shape)
-        spread = dtrsm(1.0, self._strength_root, noise.T, lower=1, trans_a=1).T
+        noise = algebra.multiply(rng.standard_normal(self.mean.shape).T, algebra.root(Q))
+        spread = algebra.solve_upper(self._strength_root, noise).T
         return DynamicsParameters(self.mean + spread, Q)
 
     @property
@@ -121,8 +119,7 @@ class MatrixNormalInverseWishart:
     @cached_property
     def expected_excess(self) -> np.ndarray:
         """Return E[A' Q^-1 A] - M' E[Q^-1] M, which is D K^-1 (p, p)."""
-        half = dtrsm(1.0, self._strength_root, np.eye(len(self.strength)), lower=1)
-        return len(self.mean) * (half.T @ half)
+        return len(self.mean) * algebra.inverse(self._strength_root)
 
     @property
     def log_normaliser(self) -> float:
@@ -131,7 +128,7 @@ class MatrixNormalInverseWishart:
         The log evidence of n pairs is the posterior's less the prior's, less n D log(2 pi) / 2.
         """
         d, p = self.mean.shape
-        log_det = 2.0 * np.log(np.diag(self._strength_root)).sum()
+        log_det = algebra.log_det(self._strength_root)
         return self.of_cov.log_normaliser + 0.5 * d * (p * LOG_2PI - log_det)
 
     def kl(self, other: "MatrixNormalInverseWishart") -> float:
@@ -141,10 +138,10 @@ class MatrixNormalInverseWishart:
     def _kl_of_matrices(self, other):
         """Return what the laws of A given Q add."""
         d, p = self.mean.shape
-        between = dtrsm(1.0, self._strength_root, other._strength_root, lower=1)
+        between = algebra.solve_lower(self._strength_root, other._strength_root.T, algebra.LOWER)
         log_ratio = 2.0 * np.log(np.diag(self._strength_root) / np.diag(other._strength_root)).sum()
-        gap = (self.mean - other.mean) @ other._strength_root
-        distance = np.vdot(self.expected_precision, gap @ gap.T)
+        gap = algebra.multiply(other._strength_root, (self.mean - other.mean).T)
+        distance = np.sum(self.expected_precision * algebra.gram(gap))
         return 0.5 * (d * (np.sum(between**2) - p + log_ratio) + distance)
 
 

@@ -145,6 +145,10 @@ _ADVICE = {  # what scikit-learn says -> what must hold, what to try
     "NaN": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
     "infinity": ("counts must be finite", "put 0 where nothing was counted, or leave the row out"),
     "0 sample(s)": ("counts must have at least one row", "look at how the rows were selected"),
+    "at least one array or dtype": (
+        "counts must have at least 2 categories (columns)",
+        "look at how the columns were selected",
+    ),
     "feature names should match": (
         "counts must have the categories seen in fit",
         "select the columns of the fit, in their order",

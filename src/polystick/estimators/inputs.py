@@ -108,7 +108,7 @@ def refuse_other_index(one, other, name, other_name):
 def _looks_like_counts(table):
     """Whether these are several columns of whole numbers, none negative."""
     if scipy.sparse.issparse(table):  # whose places may be wrong: only the numbers are looked at
-        values = np.asarray(table.data)
+        values = np.asarray(list(table.values()) if table.format == "dok" else table.data)
         return values.dtype.kind in "iuf" and table.shape[1] > 1 and not _has_no_count(values)
     values = _numbers(table)
     return values is not None and values.shape[1] > 1 and not _has_no_count(values)
@@ -175,6 +175,10 @@ _ADVICE = {  # what scikit-learn says -> what must hold, what to try
     "infinity": _FINITE,
     "Sparse data": ("inputs must be dense", "use Z.toarray()"),
     "0 sample(s)": ("inputs must have at least one row", "look at how the rows were selected"),
+    "at least one array or dtype": (
+        "inputs must have at least one column",
+        "look at how the columns were selected",
+    ),
     "feature names should match": (
         "inputs must have the columns seen in fit",
         "select the columns of the fit, in their order",

@@ -219,6 +219,8 @@ def _as_numbers(array, i, what):
     """Return floats, NaN where nothing is known, or whole numbers as they are."""
     if array.dtype.kind in "iu":
         return array
+    if array.size == 0:  # whatever it holds none of
+        return np.zeros(array.shape)
     if array.dtype.kind == "O":
         array = np.array([_nan_for_none(value) for value in array.ravel()]).reshape(array.shape)
     if array.dtype.kind in "iuf":

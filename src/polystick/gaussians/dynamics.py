@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import blas, lapack
 
 from polystick.gaussians import filtering
-from polystick.kernels import chain, sequences, simd
+from polystick.kernels import algebra, chain, sequences, simd
 from polystick.kernels.buffers import as_buffers
 
 __all__ = ["Chain", "ChainMoments", "WhiteChain"]
@@ -30,29 +29,26 @@ class ChainMoments(NamedTuple):
 
 
 class _Root(NamedTuple):
-    """A root of a covariance, lower triangular in the order of the largest variances first.
+    """A root of a covariance, its transpose upper triangular in the order of the largest variances first.
 
     In another order a coordinate of small noise would be the difference of two large ones.
     """
 
-    triangle: np.ndarray  # (D, D)
+    upper: np.ndarray  # (D, D)
     order: np.ndarray  # (D,)
-    matrix: np.ndarray  # (D, D) the triangle with its rows in their own order
+    matrix: np.ndarray  # (D, D) its transpose with rows in their own order
 
     @classmethod
     def of(cls, cov):
         """Factor a covariance; NaN if it is not positive definite."""
-        triangle, pivots, _, failed = lapack.dpstrf(cov, tol=0.0, lower=1)
-        triangle = np.full_like(cov, np.nan) if failed else np.tril(triangle)
+        upper, order = algebra.pivoted_root(cov)
         matrix = np.empty_like(cov)
-        matrix[pivots - 1] = triangle
-        return cls(triangle, pivots - 1, matrix)
+        matrix[order] = upper.T
+        return cls(upper, order, matrix)
 
     def solve(self, x):
         """Return root^-1 x."""
-        columns = x[self.order].reshape(len(x), -1)
-        white = blas.dtrsm(1.0, self.triangle, columns, lower=1)
-        return np.ascontiguousarray(white.reshape(x.shape))
+        return algebra.solve_lower(self.upper, x[self.order])
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +90,7 @@ class Chain:
         A, solve = self.dynamics, self._noise_root.solve
         return WhiteChain(
             root=self._noise_root,
-            dynamics=A if _is_scalar(A) else solve(A @ self._noise_root.matrix),
+            dynamics=A if _is_scalar(A) else solve(algebra.multiply(A, self._noise_root.matrix)),
             bias=solve(self.bias),
             start=solve(self.initial_mean),
             spread=solve(_Root.of(self.initial_cov).matrix),
@@ -209,7 +205,7 @@ class WhiteChain:
         n_pairs = np.maximum(np.diff(law[-1]) - 1, 0).sum()
         cov, cross = np.empty_like(precision), np.empty((n_pairs, *precision.shape[1:]))
         sequences.moments_forward(self.dynamics, self.spread, law[-1], precision, cov, cross)
-        cov, cross = self._covs_of_x(cov), self.root.matrix @ cross @ self.root.matrix.T
+        cov, cross = self._covs_of_x(cov), _sandwiched(self.root.matrix, cross)
         log = log_normaliser if starts is not None else float(log_normaliser[0])
         return ChainMoments(mean, cov, cross, log)
 
@@ -219,7 +215,7 @@ class WhiteChain:
         means, covs = np.empty((2, *linear.shape)), np.empty((2, *precision.shape))
         logs = np.empty(len(linear))
         sequences.filter_forward(*law, *as_buffers(linear, precision), means, covs, logs)
-        means, covs = means @ self.root.matrix.T, self._covs_of_x(covs)
+        means, covs = np.einsum("pti,ki->ptk", means, self.root.matrix), self._covs_of_x(covs)
         return filtering.Filtered(means[0], covs[0], means[1], covs[1], logs)
 
     def _law(self, n_steps, shifts, starts):
@@ -245,11 +241,16 @@ class WhiteChain:
         (noise,) = as_buffers(noise)
         states = np.empty_like(message)
         sequences.draw_forward(*law, factor, message, noise, states)
-        return states @ self.root.matrix.T
+        return algebra.multiply(states, self.root.matrix.T)
 
     def _covs_of_x(self, covs):
-        covs = self.root.matrix @ covs @ self.root.matrix.T
+        covs = _sandwiched(self.root.matrix, covs)
         return 0.5 * (covs + covs.swapaxes(-1, -2))
+
+
+def _sandwiched(root, covs):
+    """Return root cov root' for each of many, each with the same bits in any company."""
+    return np.einsum("...ij,kj->...ik", np.einsum("ij,...jk->...ik", root, covs), root)
 
 
 def _is_scalar(a):

@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polystick.kernels import algebra
+
 __all__ = ["Filtered", "extend", "forecast"]
 
 
@@ -27,17 +29,17 @@ def forecast(dynamics, dynamics_cov, pushes, mean, cov):
     """
     means, covs = np.empty(pushes.shape), np.empty((*pushes.shape, len(dynamics)))
     for s, push in enumerate(pushes):
-        mean = dynamics @ mean + push
-        cov = dynamics @ cov @ dynamics.T + dynamics_cov
+        mean = algebra.multiply(dynamics, mean) + push
+        cov = algebra.multiply(algebra.multiply(dynamics, cov), dynamics.T) + dynamics_cov
         means[s], covs[s] = mean, cov
     return means, covs
 
 
 def extend(dynamics, root, pushes, states, noise):
     """Return the states (n, n_steps, D) that follow states (n, D); root root' is their noise's."""
-    shocks = noise @ root.T + pushes
+    shocks = np.einsum("nsi,ki->nsk", noise, root) + pushes
     following = np.empty(shocks.shape)
     for s in range(len(pushes)):
-        states = states @ dynamics.T + shocks[:, s]
+        states = algebra.multiply(states, dynamics.T) + shocks[:, s]
         following[:, s] = states
     return following

@@ -5,10 +5,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.linalg import lapack
 
 from polystick.gaussians import Moments, Potential
-from polystick.kernels import gaussian
+from polystick.kernels import algebra, gaussian
 from polystick.kernels.buffers import as_buffers
 
 __all__ = ["Normal", "Shifted"]
@@ -16,18 +15,7 @@ __all__ = ["Normal", "Shifted"]
 
 def _inverse(a):
     """Invert a symmetric positive definite matrix; NaN where it is not."""
-    upper, failed = lapack.dpotri(_root(a))
-    if failed:
-        return np.full_like(a, np.nan)
-    inverse = upper + upper.T
-    inverse.flat[:: len(a) + 1] *= 0.5
-    return inverse
-
-
-def _root(a):
-    """Return the upper triangular root, a = root' root; NaN if a is not positive definite."""
-    root, failed = lapack.dpotrf(a)
-    return np.full_like(a, np.nan) if failed else np.ascontiguousarray(root)
+    return algebra.inverse(algebra.root(a))
 
 
 def _few_active(omega):
@@ -57,13 +45,13 @@ class Normal:
     def natural(cls, precision: np.ndarray, linear: np.ndarray) -> Self:
         """Build from precision and linear = precision mean, whose expectations mean field has."""
         cov = _inverse(precision)
-        normal = cls(cov @ linear, cov, precision)
+        normal = cls(algebra.multiply(cov, linear), cov, precision)
         normal.__dict__["linear"] = np.ascontiguousarray(linear, dtype=np.float64)
         return normal
 
     @cached_property
     def linear(self) -> np.ndarray:
-        return self.precision @ self.mean
+        return algebra.multiply(self.precision, self.mean)
 
     @cached_property
     def about_mean(self) -> "Normal":
@@ -73,7 +61,7 @@ class Normal:
     @cached_property
     def root(self) -> np.ndarray:
         """The upper triangular root with cov = root' root."""
-        return _root(self.cov)
+        return algebra.root(self.cov)
 
     def draw(self, potential: Potential, noise: np.ndarray) -> np.ndarray:
         """Draw psi (n, k) given the potential, an affine function of noise (n, 2 k).
@@ -130,7 +118,7 @@ class Normal:
         (psi,) = as_buffers(psi)
         quadratic = np.empty(len(psi))
         gaussian.quadratic_rows(self.precision, self.mean, psi, quadratic)
-        log_det = 2.0 * np.log(np.diag(self.root)).sum()
+        log_det = algebra.log_det(self.root)
         return -0.5 * (quadratic + log_det + len(self.mean) * np.log(2.0 * np.pi))
 
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from polystick.kernels import algebra
+
 
 def added(left, right):
     """Add two tuples of statistics, entry by entry."""
@@ -46,9 +48,9 @@ def pair_sums(starts, states, pushes=None):
     after, x = states[follows], states[:-1][follows[1:]]
     if pushes is not None:
         x = np.column_stack([x, pushes[follows]])
-    return PairSums(len(after), x.T @ x, after.T @ x, after.T @ after)
+    return PairSums(len(after), algebra.gram(x), algebra.multiply(after.T, x), algebra.gram(after))
 
 
 def first_sums(starts, states):
     first = states[heads_of(starts)]
-    return FirstSums(len(first), first.sum(axis=0), first.T @ first)
+    return FirstSums(len(first), first.sum(axis=0), algebra.gram(first))

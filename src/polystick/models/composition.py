@@ -19,7 +19,7 @@ from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.conjugate import InverseWishart
 from polystick.gaussians.dynamics import Chain
-from polystick.kernels import walk_sticks
+from polystick.kernels import algebra, walk_sticks
 from polystick.kernels.splits import log_likelihood
 from polystick.models import composition_sites as sites_of
 from polystick.models.chain_sums import FirstSums, PairSums, first_sums, pair_sums
@@ -157,7 +157,10 @@ class CompositionDynamics(MultinomialDynamics):
             prior, shard, sites_of.filled(lopsided, omega, sites)
         )
         found = prior.chain.white.moments_in_place(
-            linear, precision, shifts=shard.pushes @ prior.push.T, starts=shard.starts
+            linear,
+            precision,
+            shifts=algebra.multiply(shard.pushes, prior.push.T),
+            starts=shard.starts,
         )
         variance = np.diagonal(found.cov, axis1=1, axis2=2)
         sites = sites_of.match(lopsided, sites, found.mean, variance, prior.rate)
@@ -183,7 +186,7 @@ class CompositionDynamics(MultinomialDynamics):
         noise = key.normals("states", shard.steps, self.n_dims)
         mean, drawn = prior.chain.white.draws_in_place(
             linear, precision, [np.zeros_like(noise), noise],
-            shifts=shard.pushes @ prior.push.T, starts=shard.starts,
+            shifts=algebra.multiply(shard.pushes, prior.push.T), starts=shard.starts,
         )  # fmt: skip
         far = drawn - mean
         angle = sites_of.angles(
@@ -218,14 +221,14 @@ class CompositionDynamics(MultinomialDynamics):
         noise = walk_sticks.Noise(
             key.normals("ties", ids, k - 1), key.normals("walks", ids, len(states)), *gammas
         )
-        precision = np.linalg.inv(prior.chain.dynamics_cov)
+        precision = algebra.inverted(prior.chain.dynamics_cov)
         n_stuck = walk_sticks.draw_sticks(
             key.at("sticks"), shard.starts, sites_of.dense(shard, given.lopsided, given.potential),
             walk_sticks.LawOfCov(law.scale, law.degrees), self.first_law(prior, lengths), noise,
             states, precision,
         )  # fmt: skip
         if n_stuck:
-            chain = replace(prior.chain, dynamics_cov=np.linalg.inv(precision))
+            chain = replace(prior.chain, dynamics_cov=algebra.inverted(precision))
             return self.draw_plainly(_prior(chain, prior.push), shard, states, key)
         return states
 
@@ -233,10 +236,10 @@ class CompositionDynamics(MultinomialDynamics):
         """Return what sticks need to know of first states: of one sequence, their prior."""
         if len(lengths) == 1 and lengths[0] > 0:
             law = self.initial_prior
-            inverse = np.linalg.inv(law.scale)
+            inverse = algebra.inverted(law.scale)
             return walk_sticks.LawOfFirst(law.mean, inverse, 1.0 + 1.0 / law.strength)
         chain = prior.chain
-        return walk_sticks.LawOfFirst(chain.initial_mean, np.linalg.inv(chain.initial_cov), 0.0)
+        return walk_sticks.LawOfFirst(chain.initial_mean, algebra.inverted(chain.initial_cov), 0.0)
 
     def _sum_up(self, shard, states):
         splits = shard.splits
@@ -302,5 +305,5 @@ def _prior(chain, push, rate=0.0):
 
 def _largest_share(chain):
     """Return how much of a stick's noise the others explain, of the stick where that is most."""
-    own = np.diag(chain.dynamics_cov) * np.diag(np.linalg.inv(chain.dynamics_cov))
+    own = np.diag(chain.dynamics_cov) * np.diag(algebra.inverted(chain.dynamics_cov))
     return 1.0 - 1.0 / own.max()

@@ -28,7 +28,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.gaussians.dynamics import Chain
-from polystick.kernels import emissions
+from polystick.kernels import algebra, emissions
 from polystick.kernels.splits import log_likelihood
 from polystick.keys import Key
 from polystick.models import dynamics_factors as factors
@@ -59,7 +59,7 @@ from polystick.models.dynamics_steps import (
     pull_back,
     raise_unless_finite,
 )
-from polystick.models.memory import Memory, recall_sums
+from polystick.models.memory import Memory, levels, recall_sums
 
 FIRST_DYNAMICS = 0.9  # on the diagonal, about
 START_SPREAD = 0.7  # of the logarithm of step sizes and of rates, with which chains start
@@ -230,7 +230,7 @@ class MultinomialDynamics:
         emission = parameters.emission.copy()
         emission[:, :d] /= c
         white = np.ascontiguousarray(
-            np.column_stack([emission[:, :d] @ chain.root, emission[:, d:]])
+            np.column_stack([algebra.multiply(emission[:, :d], chain.root), emission[:, d:]])
         )
         weights = parameters.memory_weights
         return Prior(chain, push, emission, white, packed_products(white), c, weights)
@@ -253,7 +253,7 @@ class MultinomialDynamics:
     def draw_rows(self, prior, shard, rows, key):
         """Omega | psi, x, then the states | omega, x."""
         u = np.column_stack([prior.stretch * rows.states, shard.known])
-        offsets = shard.recalled @ prior.memory_weights
+        offsets = levels(shard.recalled, prior.memory_weights)
         psi = active_psi(shard, prior.emission, u) + offsets
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
         states = self.draw_states(prior, shard, less_offsets(potential, offsets), key)
@@ -263,7 +263,7 @@ class MultinomialDynamics:
         """States | omega, x."""
         linear, precision, _ = pull_back(shard, potential, prior.white, prior.products, self.n_dims)
         noise = key.normals("states", shard.steps, self.n_dims)
-        shifts = shard.pushes @ prior.push.T
+        shifts = algebra.multiply(shard.pushes, prior.push.T)
         white = prior.chain.white
         states = white.draw_in_place(linear, precision, noise, shifts=shifts, starts=shard.starts)
         raise_unless_finite(states, prior, key)
@@ -271,7 +271,7 @@ class MultinomialDynamics:
 
     def _sum(self, prior, shard, states, potential):
         splits = shard.splits
-        offsets = shard.recalled @ prior.memory_weights
+        offsets = levels(shard.recalled, prior.memory_weights)
         u = np.column_stack([states, shard.known])
         psi = active_psi(shard, prior.emission, u) + offsets
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
@@ -396,7 +396,7 @@ class MultinomialDynamics:
         parts = pull_back(shard, potential, prior.rows, prior.products, self.n_dims)
         linear, precision, constant = parts
         rest = self._add_excess_in_place(prior, shard, linear, precision)
-        shifts = shard.pushes @ prior.push.T
+        shifts = algebra.multiply(shard.pushes, prior.push.T)
         moments = prior.chain.moments(linear, precision, shifts=shifts, starts=shard.starts)
         return moments, constant.sum() + rest
 
@@ -419,7 +419,7 @@ class MultinomialDynamics:
         potential = self._expected_omega(shard, rows)
         emissions.gather(*shard.active, *potential, u, products, linear, precision)
         z = moments.mean
-        spread = len(z), z.sum(axis=0), z.T @ z
+        spread = len(z), z.sum(axis=0), algebra.gram(z)
         return rows, ExpectedStatistics(pairs, first, linear, precision, value, *spread)
 
     def update_factor(self, factor, statistics):
@@ -503,12 +503,15 @@ class MultinomialDynamics:
 
         def psi(parameters, taken):
             found = self.watched_psi(parameters, taken["states"], known)
-            return found if recalled is None else found + recalled @ parameters.memory_weights
+            return (
+                found if recalled is None else found + levels(recalled, parameters.memory_weights)
+            )
 
         return watched.LatentWatch(cells, self.decomposition, "step", take, psi)
 
     def watched_psi(self, parameters, states, known):
-        return np.concatenate([states, known], axis=1) @ parameters.emission.T
+        u = np.concatenate([states, known], axis=1)
+        return algebra.multiply(u, parameters.emission.T)
 
     def smoothing_prior(self, prior, sweep, n_sweeps):
         """Return the prior for one of the sweeps over sequences that are new to a predictor."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polystick.kernels import stick_filter, tree_means
+from polystick.models.memory import levels
 from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SHOWS, SequenceFilter
 
 PARTICLES = 200
@@ -75,7 +76,7 @@ class Predictor:
         recalled = shard.recalled
         if before is not None:
             recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
-        return recalled @ self.prior.memory_weights
+        return levels(recalled, self.prior.memory_weights)
 
     def expected(self, clouds, shard, before):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""

@@ -33,7 +33,7 @@ def draw_half_cauchy(values, scale, rng):
     With a, scale^2 | a ~ InverseGamma(1/2, 1/a) and a ~ InverseGamma(1/2, 1).
     """
     inverse = rng.standard_gamma(1.0) / (1.0 + scale**-2.0)  # 1 / a
-    rate, shape = inverse + 0.5 * values @ values, 0.5 * (len(values) + 1)
+    rate, shape = inverse + 0.5 * np.sum(values * values), 0.5 * (len(values) + 1)
     return np.sqrt(rate / rng.standard_gamma(shape))
 
 

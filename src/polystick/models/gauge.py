@@ -6,6 +6,8 @@ c^2 Q leave the counts' law as it is, but not the priors.
 
 import numpy as np
 
+from polystick.kernels import algebra
+
 
 def turn(described, reference, weights):
     """Return a draw, name -> array, whose emission is turned to that of another as nearly as can be.
@@ -61,9 +63,9 @@ def draw_stretch_of(model, parameters, laws, rng):
     d, prior, initial = model.n_dims, model.dynamics_prior, model.initial_prior
     rate = ((parameters.emission[:, :d] / model.scales[:d]) ** 2).sum()
     for coefficients, cov in laws:
-        gap, precision = coefficients[:, :d] - prior.mean[:, :d], np.linalg.inv(cov)
-        rate += np.sum(precision * (prior.scale + gap @ prior.strength[:d, :d] @ gap.T))
-    rate += np.trace(np.linalg.solve(parameters.initial_cov, initial.scale))
+        gap, precision = coefficients[:, :d] - prior.mean[:, :d], algebra.inverted(cov)
+        rate += np.sum(precision * (prior.scale + _spread(gap, prior.strength[:d, :d])))
+    rate += np.sum(algebra.inverted(parameters.initial_cov) * initial.scale)
     return np.sqrt(0.5 * rate / rng.standard_gamma(stretch_shape(model, len(laws))))
 
 
@@ -76,7 +78,12 @@ def best_scale(model, factor):
     squares = emission.mean**2 + emission.variance
     K0, gap = prior.strength[:d, :d], dynamics.mean[:, :d] - prior.mean[:, :d]
     rate = np.sum(squares[:, :d] / model.scales[:d] ** 2)
-    rate += np.vdot(dynamics.expected_precision, prior.scale + gap @ K0 @ gap.T)
-    rate += np.vdot(dynamics.expected_excess[:d, :d], K0)
-    rate += np.vdot(initial.expected_precision, first.scale)
+    rate += np.sum(dynamics.expected_precision * (prior.scale + _spread(gap, K0)))
+    rate += np.sum(dynamics.expected_excess[:d, :d] * K0)
+    rate += np.sum(initial.expected_precision * first.scale)
     return np.sqrt(0.5 * rate / stretch_shape(model))
+
+
+def _spread(gap, strength):
+    """Return gap strength gap'."""
+    return algebra.multiply(algebra.multiply(gap, strength), gap.T)

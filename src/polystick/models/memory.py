@@ -46,6 +46,11 @@ class RecallSums(NamedTuple):
         return self.linear - np.einsum("ke,kep->p", emission, self.cross)
 
 
+def levels(recalled, weights):
+    """Return what the memory says of each active split."""
+    return np.einsum("nc,c->n", recalled, weights)
+
+
 def recall_sums(shard, u, potential, n_sticks):
     """Return the sums of a block of steps whose u are given."""
     size, width = shard.recalled.shape[1], u.shape[1]

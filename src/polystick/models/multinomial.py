@@ -15,7 +15,7 @@ import scipy.sparse
 from polystick import augmentation
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
-from polystick.kernels import log_concave, stick_scale
+from polystick.kernels import algebra, log_concave, stick_scale
 from polystick.kernels import splits as splits_kernels
 from polystick.models import open_cells, watched, weak_sticks
 from polystick.models.normal_points import standard_normal_points
@@ -223,7 +223,7 @@ class CorrelatedCounts:
             psi,
         )
         value = shard.log_coefficient + splits_kernels.log_likelihood(*splits, psi)
-        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
+        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), algebra.gram(psi), value)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi."""
@@ -267,13 +267,13 @@ class CorrelatedCounts:
         tilt = np.sqrt(rows.mean**2 + rows.variance)
         moments = normal.moments(augmentation.expected_potential(splits, tilt))
         mean, variance = moments.mean, moments.variance
-        outer = mean.T @ mean + moments.cov_sum
+        outer = algebra.gram(mean) + moments.cov_sum
         log_cosh = augmentation.log_two_cosh(np.sqrt(moments.second))
         likelihood = augmentation.kappa(splits) * mean - splits.trials * log_cosh
         gaussian = (
             len(mean) * (constant + 0.5 * self.n_sticks)
-            + normal.linear @ mean.sum(axis=0)
-            - 0.5 * np.vdot(normal.precision, outer)
+            + np.sum(normal.linear * mean.sum(axis=0))
+            - 0.5 * np.sum(normal.precision * outer)
             - 0.5 * moments.log_det.sum()
         )
         value = shard.log_coefficient + likelihood.sum() + gaussian
@@ -352,8 +352,8 @@ class CorrelatedCounts:
     def log_population(self, parameters, n_points=512):
         """Return log probabilities (n_points, K) of rows that the parameters would give."""
         points = standard_normal_points(n_points, self.n_sticks)
-        root = np.linalg.cholesky(parameters.cov)
-        return self.decomposition.log_probabilities(parameters.mean + points @ root.T)
+        away = algebra.multiply(points, algebra.root(parameters.cov))
+        return self.decomposition.log_probabilities(parameters.mean + away)
 
 
 def _join(parts, name):

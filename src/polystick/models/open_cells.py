@@ -6,7 +6,7 @@ slowly. `kernels.open_cells` draws its cells with mean and covariance integrated
 
 import numpy as np
 
-from polystick.kernels import open_cells
+from polystick.kernels import algebra, open_cells
 
 FEW = 50  # rows: with more, one of them hardly moves the law
 TOLD = 3.0  # counts of both sides of a split, harmonic: a cell with fewer is open
@@ -36,4 +36,4 @@ def redraw(prior, rows, counts, psi, key):
 
 
 def _given(prior, psi):
-    return prior.posterior(len(psi), psi.sum(axis=0), psi.T @ psi)
+    return prior.posterior(len(psi), psi.sum(axis=0), algebra.gram(psi))

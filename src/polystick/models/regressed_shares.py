@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from polystick.gaussians.normal import Normal, Shifted
+from polystick.kernels import algebra
 from polystick.models.topic_shares import RENAMED, NormalShares, Sums
 from polystick.population import LearnedScale
 
@@ -38,7 +38,7 @@ class Told(NamedTuple):
     """What documents tell of the weights (1 + p, k) of the regression given cov, and of cov."""
 
     mean: np.ndarray  # (1 + p, k) of the weights
-    root: np.ndarray  # (1 + p, 1 + p) lower triangular root of their precision, in units of 1 / cov
+    root: np.ndarray  # (1 + p, 1 + p) upper triangular root of their precision, in units of 1 / cov
     squares: np.ndarray  # (k, k) added to the scale of the law of cov
 
 
@@ -90,7 +90,7 @@ class RegressedShares:
 
     def statistics(self, psi, given):
         x = _with_ones(given["covariates"])
-        return Sums(x.T @ x, x.T @ psi, psi.T @ psi)
+        return Sums(algebra.gram(x), algebra.multiply(x.T, psi), algebra.gram(psi))
 
     def draw(self, parameters, sums, rng):
         """nu; cov | nu; weights | cov; scales and shrinkage | these."""
@@ -98,28 +98,30 @@ class RegressedShares:
         parameters = self.law.redraw_nu(parameters, n, told.squares, rng)
         prior = self.law.given(parameters).of_cov
         root, inverse_root = prior.posterior(n, told.squares).draw_roots(rng)
-        noise = rng.standard_normal(told.mean.shape) @ root.T
-        weights = told.mean + dtrsm(1.0, told.root, noise, lower=1, trans_a=1)
+        noise = algebra.multiply(rng.standard_normal(told.mean.shape), root)
+        weights = told.mean + algebra.solve_upper(told.root, noise)
         drawn = parameters._replace(
-            mean=weights[0], cov=root @ root.T, precision=inverse_root @ inverse_root.T
+            mean=weights[0],
+            cov=algebra.gram(root, algebra.UPPER),
+            precision=algebra.gram(inverse_root.T, algebra.LOWER),
         )
         drawn = self.law.redraw_scales(drawn, rng)
         found = {name: getattr(drawn, name) for name in self.law.parameter_type._fields}
-        shrinkage = self._draw_shrinkage(weights[1:] @ inverse_root, rng)
+        shrinkage = self._draw_shrinkage(algebra.multiply(weights[1:], inverse_root), rng)
         return {**found, "coefficients": weights[1:], "shrinkage": shrinkage}
 
     def _told(self, parameters, sums):
         """Sums are taken about the centre of the mean first, so that a good one does not cancel."""
         gram, centre = sums.n_rows, self.law.centre
         strength = parameters.shrinkage[self.terms]
-        root = np.linalg.cholesky(gram + np.diag([float(parameters.strength), *strength]))
+        root = algebra.root(gram + np.diag([float(parameters.strength), *strength]))
         rest = sums.total - np.outer(gram[0], centre)
         cross = np.outer(centre, sums.total[0])
         about = sums.outer - cross - cross.T + gram[0, 0] * np.outer(centre, centre)
-        half = dtrsm(1.0, root, rest, lower=1)
-        mean = dtrsm(1.0, root, half, lower=1, trans_a=1)
+        half = algebra.solve_lower(root, rest)
+        mean = algebra.solve_upper(root, half)
         mean[0] += centre
-        return Told(mean, root, about - half.T @ half)
+        return Told(mean, root, about - algebra.gram(half))
 
     def _draw_shrinkage(self, standard, rng):
         """Draw the shrinkage of each term given coefficients (p, k) in units of the scatter of documents."""
@@ -136,21 +138,25 @@ class RegressedShares:
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
         mean, cov = self.average(parameters)
         noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
-        away = noise @ np.linalg.cholesky(cov).T
-        psi = link.rename(mean + away, order)
+        root = algebra.root(cov)
+        psi = link.rename(mean + algebra.multiply(noise, root), order)
         level = psi.mean(axis=0)
-        slopes = np.linalg.lstsq(away, psi - level, rcond=None)[0]
-        rest = psi - level - away @ slopes
-        found = slopes.T @ parameters.cov @ slopes + rest.T @ rest / RENAMED
-        law = {"mean": level, "cov": found, "precision": np.linalg.inv(found)}
-        return {**law, "coefficients": parameters.coefficients @ slopes}
+        told = algebra.multiply(noise.T, psi - level)
+        standard = algebra.solve(algebra.root(algebra.gram(noise)), told)  # slopes on the noise
+        rest = psi - level - algebra.multiply(noise, standard)
+        slopes = algebra.solve_upper(root, standard)
+        half = algebra.multiply(algebra.root(parameters.cov), slopes)
+        found = algebra.gram(half) + algebra.gram(rest) / RENAMED
+        law = {"mean": level, "cov": found, "precision": algebra.inverted(found)}
+        return {**law, "coefficients": algebra.multiply(parameters.coefficients, slopes)}
 
     # what is told
 
     def average(self, parameters):
         """Return mean and covariance of psi over documents, what covariates explain included."""
         slopes = parameters.coefficients
-        return parameters.mean, parameters.cov + slopes.T @ self.covariates_cov @ slopes
+        spread = algebra.multiply(self.covariates_cov, slopes)
+        return parameters.mean, parameters.cov + algebra.multiply(slopes.T, spread)
 
 
 def _with_ones(x):

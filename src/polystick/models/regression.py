@@ -21,7 +21,7 @@ from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians import regression
-from polystick.kernels import log_concave
+from polystick.kernels import algebra, log_concave
 from polystick.kernels import splits as splits_kernels
 from polystick.models import regression_factors, regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
@@ -215,7 +215,7 @@ class StickRegression(Regression):
                 potentials[i], key.normals(f"noise {turn}", shards[i].rows, 2 * self.prior.k)
             )
             curvature = np.einsum("ij,ij,ij->j", omega, e, e)
-            return e, Told(e.T @ e, curvature, np.einsum("ij,ij->j", e, kappa))
+            return e, Told(algebra.gram(e), curvature, np.einsum("ij,ij->j", e, kappa))
 
         parts = list(ordered_map(work, range(len(shards))))
         outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
@@ -254,7 +254,7 @@ class StickRegression(Regression):
             )
         e = psi - line
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
-        return Rows(psi), Statistics(len(psi), e.T @ e, value)
+        return Rows(psi), Statistics(len(psi), algebra.gram(e), value)
 
     def describe_parameters(self, parameters):
         return self.prior.described(parameters)

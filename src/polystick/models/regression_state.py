@@ -11,6 +11,7 @@ import numpy as np
 
 from polystick.gaussians.normal import Normal
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
+from polystick.kernels import algebra
 from polystick.population import HuangWand, Spread
 
 __all__ = [
@@ -179,7 +180,7 @@ class RegressionPrior:
 
     def line(self, parameters, data):
         """Return B' x_i + U of the groups of each row (n, k)."""
-        line = data.x @ parameters.coefficients
+        line = algebra.multiply(data.x, parameters.coefficients)
         for factor in range(len(self.n_groups)):
             line += parameters.effects[data.places[:, factor]]
         return line
@@ -195,7 +196,7 @@ class RegressionPrior:
     def redraw_groups(self, parameters, factor, rng):
         """Covariance and scales of a factor | its groups."""
         effects = parameters.effects[self.groups_of(factor)]
-        return self.redraw(parameters, factor, len(effects), effects.T @ effects, rng)
+        return self.redraw(parameters, factor, len(effects), algebra.gram(effects), rng)
 
     def rescale(self, parameters, number, curvature, slope, rng, entries=slice(None)):
         """Scales of a law | its rows in their units; return also by what to multiply these."""

@@ -18,7 +18,7 @@ from scipy.special import log_softmax, softmax
 from polystick.association import double_centred
 from polystick.augmentation import Potential
 from polystick.gaussians.normal import Normal
-from polystick.kernels import softmax_columns, softmax_rows
+from polystick.kernels import algebra, softmax_columns, softmax_rows
 from polystick.models import watched
 from polystick.models.multinomial import (
     DISPERSION,
@@ -205,7 +205,7 @@ class SoftmaxCounts:
         """Return log probabilities (n_points, K) of rows of a population."""
         normal = self.population(*population)
         points = standard_normal_points(n_points, self.n_dims)
-        return log_softmax(normal.mean + points @ normal.root, axis=1)
+        return log_softmax(normal.mean + algebra.multiply(points, normal.root), axis=1)
 
     def propose_rows(self, priors, shard, n_points, noise=None):
         """Propose psi of each row under each prior, as `CorrelatedCounts.propose_rows` does."""

@@ -25,7 +25,7 @@ from polystick.association import double_centred
 from polystick.augmentation import Potential
 from polystick.decomposition import Splits
 from polystick.gaussians import regression
-from polystick.kernels import softmax_rows
+from polystick.kernels import algebra, softmax_rows
 from polystick.models import regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
 from polystick.models.regression_slices import Entries
@@ -305,7 +305,7 @@ class SoftmaxRegression(Regression):
             key.at("psi"), shard.rows, shard.counts, shard.totals, line, law.noise.precision, psi
         )
         e = psi - line
-        return Rows(psi), Statistics(len(psi), e.T @ e, value + shard.log_coefficient)
+        return Rows(psi), Statistics(len(psi), algebra.gram(e), value + shard.log_coefficient)
 
     def describe_parameters(self, parameters):
         """Tell all with the level taken out."""

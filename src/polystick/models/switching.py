@@ -22,7 +22,7 @@ import numpy as np
 
 from polystick import augmentation
 from polystick.gaussians.switching import SwitchingChain
-from polystick.kernels import hidden_markov
+from polystick.kernels import algebra, hidden_markov
 from polystick.kernels.splits import log_likelihood
 from polystick.models import dynamics_state, gauge
 from polystick.models.chain_sums import PairSums, first_sums, heads_of
@@ -36,6 +36,7 @@ from polystick.models.dynamics_steps import (
     spectral_radius,
     switching_path,
 )
+from polystick.models.memory import levels
 from polystick.models.switching_prediction import SwitchingPredictor
 from polystick.models.switching_state import Parameters, Prior, Rows, Statistics
 
@@ -189,7 +190,7 @@ class SwitchingDynamics:
         """Regimes | states; omega | psi, x; then the states | regimes, omega, x."""
         states = prior.stretch * rows.states
         regimes = self.draw_regimes(prior, shard, states, key)
-        offsets = shard.recalled @ prior.memory_weights
+        offsets = levels(shard.recalled, prior.memory_weights)
         psi = active_psi(shard, prior.emission, np.column_stack([states, shard.known])) + offsets
         potential = augmentation.draw_potential(shard.splits, psi, key.at("omega"), shard.steps)
         states = self.draw_states(prior, shard, regimes, less_offsets(potential, offsets), key)
@@ -230,7 +231,7 @@ class SwitchingDynamics:
         return prior.chain.draw(*potential, noise, **given)
 
     def _sum(self, prior, shard, rows, potential):
-        offsets, splits = shard.recalled @ prior.memory_weights, shard.splits
+        offsets, splits = levels(shard.recalled, prior.memory_weights), shard.splits
         u = np.column_stack([rows.states, shard.known])
         psi = active_psi(shard, prior.emission, u) + offsets
         value = log_likelihood(splits.successes[None], splits.trials[None], psi[None])
@@ -252,7 +253,7 @@ class SwitchingDynamics:
         for r in range(self.n_regimes):
             here = follows & (rows.regimes == r)
             x, y = before[here], rows.states[here]
-            found.append((len(y), x.T @ x, y.T @ x, y.T @ y))
+            found.append((len(y), algebra.gram(x), algebra.multiply(y.T, x), algebra.gram(y)))
         n, xx, yx, yy = (np.array(part) for part in zip(*found))
         return PairSums(n, xx, yx, yy)
 

@@ -97,7 +97,7 @@ class VariationalTopicModel(TopicModel):
             shard.starts, shard.stops, shard.columns, shard.counts.astype(np.float64),
             np.exp(log_weights - top), topics, counts, words,
         )  # fmt: skip
-        return counts, value + shard.totals @ top[:, 0]
+        return counts, value + np.sum(shard.totals * top[:, 0])
 
     def update_factor(self, factor, statistics):
         shares = self.shares.factor(statistics.shares, factor.shares)

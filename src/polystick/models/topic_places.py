@@ -9,6 +9,8 @@ topics) this halves the variances, and completion gains 0.01 nats a token with a
 
 import numpy as np
 
+from polystick.kernels import algebra
+
 __all__ = ["likeness", "places"]
 
 
@@ -18,7 +20,7 @@ def likeness(log_shares):
     away -= away.mean(axis=0)
     lengths = np.sqrt(np.square(away).sum(axis=0))
     away /= np.where(lengths > 0, lengths, 1.0)
-    return away.T @ away
+    return algebra.gram(away)
 
 
 def places(children, likeness, held):

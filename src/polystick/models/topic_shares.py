@@ -14,6 +14,7 @@ import numpy as np
 from polystick import augmentation
 from polystick.decomposition import Decomposition
 from polystick.gaussians.normal import Normal
+from polystick.kernels import algebra
 from polystick.models.multinomial import RowFactors
 from polystick.models.quick_folding import settle_sticks
 from polystick.models.topic_places import likeness, places
@@ -63,7 +64,7 @@ class NormalShares:
         normal = self.factor(self.statistics(psi, {})).normal
         cov = normal.scale / (normal.degrees - psi.shape[1] + 1)
         start = self.law.start(key.generator("start"))._asdict()
-        return {**start, "mean": normal.mean, "cov": cov, "precision": np.linalg.inv(cov)}
+        return {**start, "mean": normal.mean, "cov": cov, "precision": algebra.inverted(cov)}
 
     def prepare(self, parameters):
         return Normal(parameters.mean, parameters.cov)
@@ -72,7 +73,7 @@ class NormalShares:
         return normal
 
     def statistics(self, psi, given):
-        return Sums(len(psi), psi.sum(axis=0), psi.T @ psi)
+        return Sums(len(psi), psi.sum(axis=0), algebra.gram(psi))
 
     def draw(self, parameters, sums, rng):
         """mean, cov | psi."""
@@ -81,7 +82,7 @@ class NormalShares:
 
     def rename(self, parameters, order, link, key):
         mean, cov = link.rename_law(parameters.mean, parameters.cov, order, key)
-        return {"mean": mean, "cov": cov, "precision": np.linalg.inv(cov)}
+        return {"mean": mean, "cov": cov, "precision": algebra.inverted(cov)}
 
     def move(self, parameters, gains, stretch, shift, rng):
         return self.law.move(parameters, gains, stretch, shift, rng)
@@ -179,8 +180,9 @@ class Sticks:
     def rename_law(self, mean, cov, order, key):
         """Match the moments of renamed psi: good enough for the one sweep that uses them."""
         noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
-        psi = self.rename(mean + noise @ np.linalg.cholesky(cov).T, order)
-        return psi.mean(axis=0), np.atleast_2d(np.cov(psi, rowvar=False))
+        psi = self.rename(mean + algebra.multiply(noise, algebra.root(cov)), order)
+        middle = psi.mean(axis=0)
+        return middle, algebra.gram(psi - middle) / (len(psi) - 1)
 
     def quick_shares(self, law, shard, cells, topics, sizes):
         """Return shares (n, T) given words, without draws."""
@@ -192,7 +194,8 @@ class Sticks:
         """Return the bound of E log pi, (n, T)."""
         log_cosh = augmentation.log_two_cosh(np.sqrt(rows.mean**2 + rows.variance))
         signs = self._path_signs
-        return 0.5 * rows.mean @ signs - log_cosh @ np.abs(signs)
+        sides = algebra.multiply(0.5 * rows.mean, signs)
+        return sides - algebra.multiply(log_cosh, np.abs(signs))
 
     @cached_property
     def _path_signs(self):
@@ -214,11 +217,11 @@ class Sticks:
             rows = RowFactors(moments.mean, moments.variance)
             if change < LOCAL_CHANGE:
                 break
-        outer = rows.mean.T @ rows.mean + moments.cov_sum
+        outer = algebra.gram(rows.mean) + moments.cov_sum
         value = (
             len(rows.mean) * (law.constant + 0.5 * rows.mean.shape[1])
-            + law.normal.linear @ rows.mean.sum(axis=0)
-            - 0.5 * np.vdot(law.normal.precision, outer)
+            + np.sum(law.normal.linear * rows.mean.sum(axis=0))
+            - 0.5 * np.sum(law.normal.precision * outer)
             - 0.5 * moments.log_det.sum()
         )
         return rows, outer, value

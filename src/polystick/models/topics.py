@@ -47,6 +47,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from polystick.augmentation import Potential
+from polystick.kernels import algebra
 from polystick.models import documents, topic_agreement, topic_moves, watched
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.seeded_words import largest_first, matched, settled
@@ -151,7 +152,7 @@ class TopicModel:
         parameters = self.parameters(law, words, np.ones(self.n_topics))
         block = self.shares.rows(self.shares.prepare(parameters), given)
         noise = rng.standard_normal((len(n_tokens), self.link.n_dims))
-        psi = block.mean + noise @ np.linalg.cholesky(parameters.cov).T
+        psi = block.mean + algebra.multiply(noise, algebra.root(parameters.cov))
         tokens, counts = self.simulate_tokens(parameters, psi, n_tokens, rng, **given)
         return parameters, Rows(psi, tokens), counts
 
@@ -177,7 +178,7 @@ class TopicModel:
         """Return E pi (n, T) of n documents of which this is given, under a recorded law of psi."""
         block = self.shares.rows(self.shares.prepare(SimpleNamespace(**described)), given)
         noise = standard_normal_points(n_points, self.link.n_dims)
-        around = noise @ np.linalg.cholesky(described["cov"]).T
+        around = algebra.multiply(noise, algebra.root(described["cov"]))
         return np.stack([self.link.shares(mean + around).mean(axis=0) for mean in block.mean])
 
     def parameters(self, law, words, tokens):
@@ -359,7 +360,7 @@ class TopicModel:
         """Return log shares (n_points, T) of documents that recorded parameters would give."""
         mean, cov = self.shares.average(SimpleNamespace(**described))
         points = standard_normal_points(n_points, self.link.n_dims)
-        return self.link.log_shares(mean + points @ np.linalg.cholesky(cov).T)
+        return self.link.log_shares(mean + algebra.multiply(points, algebra.root(cov)))
 
     # what to record
 

@@ -17,7 +17,7 @@ import numpy as np
 from polystick.conjugate import InverseWishart, NormalInverseWishart
 from polystick.gaussians.dynamics import Chain
 from polystick.gaussians.normal import Normal, Shifted
-from polystick.kernels import stick_moves
+from polystick.kernels import algebra, stick_moves
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.topic_shares import Sums
 from polystick.population.learned_scale import LearnedScale, ScaledParameters
@@ -70,7 +70,7 @@ class WalkingShares:
     def start(self, psi, key):
         """Start with levels that do not move."""
         k = psi.shape[1]
-        normal = self.prior.posterior(len(psi), psi.sum(axis=0), psi.T @ psi)
+        normal = self.prior.posterior(len(psi), psi.sum(axis=0), algebra.gram(psi))
         cov = normal.scale / (normal.degrees - k + 1)
         started = {
             "levels": np.tile(normal.mean, (self.n_slices, 1)),
@@ -80,7 +80,7 @@ class WalkingShares:
         if self.law is None:
             return started
         scales = _scatter_of(self.law.start(key.generator("start")))
-        return {**scales, **started, "precision": np.linalg.inv(cov)}
+        return {**scales, **started, "precision": algebra.inverted(cov)}
 
     def prepare(self, parameters):
         """Return the law of a document in each slice."""
@@ -95,18 +95,19 @@ class WalkingShares:
         slices = given["slices"]
         total = np.zeros((self.n_slices, psi.shape[1]))
         np.add.at(total, slices, psi)
-        return Sums(np.bincount(slices, minlength=self.n_slices), total, psi.T @ psi)
+        return Sums(np.bincount(slices, minlength=self.n_slices), total, algebra.gram(psi))
 
     def draw(self, parameters, sums, rng):
         """Levels | psi, cov, step_cov; then cov | psi, levels and step_cov | levels."""
         levels = self._draw_levels(parameters, sums, rng)
-        cross = levels.T @ sums.total
-        residual = sums.outer - cross - cross.T + (levels * sums.n_rows[:, None]).T @ levels
+        cross = algebra.multiply(levels.T, sums.total)
+        own = algebra.gram(levels * np.sqrt(sums.n_rows[:, None]))
+        residual = sums.outer - cross - cross.T + own
         steps = np.diff(levels, axis=0)
         return {
             "levels": levels,
             **self._draw_scatter(parameters, sums.n_rows.sum(), residual, rng),
-            "step_cov": self.step_prior.posterior(len(steps), steps.T @ steps).draw(rng),
+            "step_cov": self.step_prior.posterior(len(steps), algebra.gram(steps)).draw(rng),
         }
 
     def _draw_scatter(self, parameters, n, residual, rng):
@@ -119,8 +120,8 @@ class WalkingShares:
         return _scatter_of(self.law.redraw(known, n, nothing, residual, rng))
 
     def _draw_levels(self, parameters, sums, rng):
-        precision = np.linalg.inv(parameters.cov)
-        linear = sums.total @ precision
+        precision = algebra.inverted(parameters.cov)
+        linear = algebra.multiply(sums.total, precision)
         noise = rng.standard_normal(linear.shape)
         chain = self._chain(parameters.step_cov)
         return chain.draw(linear, sums.n_rows[:, None, None] * precision, noise)
@@ -133,7 +134,7 @@ class WalkingShares:
             for name in ("cov", "step_cov")
         }
         if self.law is not None:
-            covs["precision"] = np.linalg.inv(covs["cov"])
+            covs["precision"] = algebra.inverted(covs["cov"])
         return {"levels": link.rename(parameters.levels, order), **covs}
 
     # moves of all documents at once
@@ -156,7 +157,7 @@ class WalkingShares:
         return parameters._replace(**_scatter_of(moved)), *done
 
     def _shifted(self, parameters, gains, stretch, shift, rng):
-        precision, heights = np.linalg.inv(self._start_cov()), np.log(rng.random(len(gains)))
+        precision, heights = algebra.inverted(self._start_cov()), np.log(rng.random(len(gains)))
         away, shift = parameters.levels[0] - self.prior.mean, shift.copy()
         stick_moves.shift_in_place(heights, gains, precision, 1.0, away, shift)
         return parameters._replace(levels=parameters.levels + shift), stretch, shift

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import digamma
 
-from polystick.kernels import collapsed
+from polystick.kernels import algebra, collapsed
 from polystick.keys import Key
 from polystick.models.topic_words import padded
 
@@ -146,7 +146,7 @@ class _Run:
 def twins(word_topics):
     """Return pairs (kept, joined) of topics, columns of counts (V, T), whose words are the same."""
     lengths = np.maximum(np.linalg.norm(word_topics, axis=0), 1e-30)
-    likeness = (word_topics / lengths).T @ (word_topics / lengths)
+    likeness = algebra.gram(word_topics / lengths)
     joined, pairs = set(), []
     for a, b in np.argwhere(np.triu(likeness > TWINS, 1)).tolist():
         if a not in joined and b not in joined:

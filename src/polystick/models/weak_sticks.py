@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.gaussians.normal import Normal
-from polystick.kernels import columns
+from polystick.kernels import algebra, columns
 
 VARIANCE = 0.3  # of psi given the law, where rows vary little
 WEAK = 0.05  # share of psi's variance that counts leave to the law, on average over rows
@@ -76,7 +76,7 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
             own = [np.ascontiguousarray(part[:, number]) for part in omega]
             _redraw_one(known, law, blocks, own, psi, each, ordered_map)
     mean, precision = law
-    return Normal.natural(0.5 * (precision + precision.T), precision @ mean), psi
+    return Normal.natural(0.5 * (precision + precision.T), algebra.multiply(precision, mean)), psi
 
 
 def _draw_omega(block, psi, sticks, key):

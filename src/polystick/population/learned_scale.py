@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from polystick.conjugate import NormalInverseWishart
-from polystick.kernels import stick_moves
+from polystick.kernels import algebra, stick_moves
 from polystick.population.gammas import gamma_divergence, inverse_gamma
 
 __all__ = ["LearnedScale", "ScaledFactor", "ScaledParameters"]
@@ -121,7 +121,9 @@ class LearnedScale:
         k, precision, nu = len(self.centre), parameters.precision, float(parameters.nu)
         rate = nu * np.diag(precision) + self.scale**-2.0
         gap = parameters.mean - self.centre
-        strength = rng.gamma(self.SHAPE + 0.5 * k) / (self.RATE + 0.5 * gap @ precision @ gap)
+        strength = rng.gamma(self.SHAPE + 0.5 * k) / (
+            self.RATE + 0.5 * algebra.quadratic(precision, gap)
+        )
         return parameters._replace(
             spread=inverse_gamma(0.5 * (nu + k), rate, rng), strength=np.asarray(strength)
         )
@@ -171,10 +173,10 @@ class LearnedScale:
 
     def updated(self, factor, n, total, outer):
         """Return the best factor of mean and cov given rows, then those of scales and nu given it."""
-        nu, k = float(factor.weights @ self.nus), len(self.centre)
+        nu, k = float(np.sum(factor.weights * self.nus)), len(self.centre)
         normal = self._expected(nu, factor.spread, factor.strength).posterior(n, total, outer)
         gap, precision = normal.mean - self.centre, normal.expected_precision
-        quadratic = k / normal.strength + gap @ precision @ gap
+        quadratic = k / normal.strength + algebra.quadratic(precision, gap)
         strength = np.array([self.SHAPE + 0.5 * k, self.RATE + 0.5 * quadratic])
         rate = self.scale**-2.0 + nu * np.diag(precision)
         spread = np.concatenate([[0.5 * (nu + k)], rate])
