@@ -32,6 +32,9 @@ from polystick.decomposition import Decomposition
 from polystick.inference.execution import Serial, Threads
 from polystick.models import warm_start
 from polystick.models.multinomial import CorrelatedCounts
+from polystick.models.regression import StickRegression
+from polystick.models.regression_state import RegressionPrior
+from polystick.models.softmax_regression import SoftmaxRegression
 from polystick.population import LearnedScale
 from topic_tools import JIT, correlated_topics, small_corpus, weak_model
 
@@ -40,6 +43,7 @@ pytestmark = [
     pytest.mark.skipif(not JIT, reason="workers would interpret kernels"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:a sweep takes"),
+    pytest.mark.filterwarnings("ignore:.* of a sweep of"),
 ]
 cloudpickle.register_pickle_by_value(toy_model)
 GIBBS = Gibbs(n_draws=8, n_burn=6, n_chains=2)
@@ -110,13 +114,47 @@ def rows():
     return model, model.shards(counts, size=12)
 
 
+def rows_that_move():
+    """Rows as the face makes them: weak sticks and scales move with the law of all rows."""
+    tree = Decomposition.balanced(4)
+    model = CorrelatedCounts(LearnedScale(tree.dirichlet_moments(1.0)[0], scale=1.0), tree)
+    counts = np.random.default_rng(2).multinomial(6, [0.5, 0.3, 0.15, 0.05], size=150)
+    return model, model.shards(counts, size=12)
+
+
+def regression(kind=StickRegression, *more):
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.ones(90), rng.normal(size=90)])
+    width = 2 if more else 3
+    prior = RegressionPrior(np.zeros((2, width)), np.ones(2), (4,), "full")
+    counts = rng.multinomial(15, [0.5, 0.3, 0.2], size=90)
+    model = kind(prior, *more)
+    return model, model.shards(counts, x, rng.integers(0, 4, (90, 1)), size=20)
+
+
+def stick_regression():
+    return regression(StickRegression, Decomposition.sticks([0, 1, 2]))
+
+
+def softmax_regression():
+    return regression(SoftmaxRegression)
+
+
 def toy():
     """A model of somebody's own, whose code goes to the workers with it."""
     model = toy_model.Toy()
     return model, model.shards(np.random.default_rng(5).normal(1.0, 1.4, size=53))
 
 
-CASES = {"topics": topics, "moves": law_that_moves, "rows": rows, "toy": toy}
+CASES = {
+    "topics": topics,
+    "moves": law_that_moves,
+    "rows": rows,
+    "rows that move": rows_that_move,
+    "regression": stick_regression,
+    "softmax regression": softmax_regression,
+    "toy": toy,
+}
 
 
 def run(case, schedule=GIBBS, execution=None, **options):
@@ -141,12 +179,23 @@ def here(case="topics", schedule=GIBBS):
 
 @pytest.mark.parametrize(
     ("case", "schedule"),
-    [("topics", GIBBS), ("moves", GIBBS), ("toy", GIBBS), ("topics", FIELD), ("rows", FIELD)],
+    [
+        ("topics", GIBBS),
+        ("topics", FIELD),
+        ("rows that move", GIBBS),
+        ("rows that move", FIELD),
+        ("moves", GIBBS),
+        ("rows", GIBBS),
+        ("regression", GIBBS),
+        ("regression", FIELD),
+        ("softmax regression", GIBBS),
+        ("toy", GIBBS),
+    ],
 )
 def test_same_bits_as_in_this_process(case, schedule, engine):
     expected = here(case, schedule)
     same(expected, run(case, schedule, Threads(2)))
-    for n_shards in (2, 5) if case == "topics" else (3,):
+    for n_shards in (2, 3, 5) if case in ("topics", "rows that move") else (3,):
         same(expected, run(case, schedule, on(engine, n_shards)))
 
 
@@ -319,10 +368,14 @@ def test_what_does_not_pay_is_refused(client):
         batches = CorrelatedTopicModel(3, inference=StochasticVI(16, n_passes=1), random_state=1)
         with pytest.raises(ClusterError, match="batches are too small to pay on a cluster"):
             batches.fit(counts)
-        from polystick import CorrelatedMultinomial
 
-        with pytest.raises(ClusterError, match="moves all rows at once in every sweep"):
-            CorrelatedMultinomial(inference=GIBBS).fit(counts[:, :4] + 1)
+
+def test_moves_that_take_most_of_a_sweep_are_told(engine, monkeypatch):
+    monkeypatch.setattr(cluster_rows, "MOST_HERE", 0.01)
+    with pytest.warns(
+        RuntimeWarning, match=r"\d+ % of a sweep of StickRegression are moves of all rows"
+    ):
+        run("regression", execution=on(engine, 2))
 
 
 def test_where_there_is_no_cluster():

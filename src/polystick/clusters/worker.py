@@ -43,11 +43,12 @@ __all__ = [
 class Order(NamedTuple):
     """What all shards do; each order has a number, and follows on the one before."""
 
-    kind: str  # start, step, follow: they change states; weigh, describe, pack: they do not
+    kind: str  # start, step, follow: they change states; weigh, describe, lend: they do not
     method: str
     priors: Sequence[Any]  # of each chain; None: not this chain
     keys: Sequence[Key] | None = None
     look: Callable[..., Any] | None = None
+    lent: Sequence[Mapping[int, Any]] = ()  # states by chain and block, of rows held elsewhere
 
 
 class Source(NamedTuple):
@@ -186,6 +187,12 @@ class _Shard:
     def _describe(self, order: Order, chain: int, i: int) -> Any:
         assert order.look is not None
         return order.look(self.model, self.block(i), self.states[chain][i])
+
+    def _lend(self, order: Order, chain: int, i: int) -> Any:
+        assert order.keys is not None
+        state = order.lent[chain][self.source.first + i]
+        given = order.priors[chain], self.block(i), state, order.keys[chain]
+        return getattr(self.model, order.method)(*given)
 
     def pack(self) -> tuple[Any, dict[str, Any]]:
         return type(self.states[0][0]), packed(self.states, self.moments)
