@@ -19,6 +19,7 @@ import numpy as np
 
 from polystick.clusters.engine import ClusterError, Engine, Trouble, Worker
 from polystick.clusters.worker import (
+    BlockError,
     Lost,
     Order,
     Part,
@@ -262,6 +263,8 @@ class ClusterRows:
     def _refuse_endless(self, troubles: int, trouble: Trouble) -> None:
         if isinstance(trouble.error, MemoryError):
             raise trouble.error
+        if isinstance(trouble.error, BlockError):
+            raise trouble.error.args[0]
         if troubles > MOST_TROUBLES:
             raise ClusterError(
                 f"the cluster failed {troubles} times at one step, at last by {trouble.error!r}; go on from "

@@ -26,6 +26,7 @@ from polystick.inference.sums import TreeSum
 from polystick.keys import Key
 
 __all__ = [
+    "BlockError",
     "Host",
     "Lost",
     "Order",
@@ -82,6 +83,10 @@ class Failed(NamedTuple):
     chain: int
     block: int
     error: Exception
+
+
+class BlockError(Exception):
+    """What was raised in a block while orders were carried out again."""
 
 
 class Part(NamedTuple):
@@ -225,7 +230,7 @@ def load(
             for order in orders:
                 part = shard.carry_out(pickle.loads(order), execution)
                 if part.failed is not None:
-                    raise part.failed.error
+                    raise BlockError(part.failed.error)
                 shard.version += 1
         _RUNS.setdefault(run, {})[number] = shard
         return number
