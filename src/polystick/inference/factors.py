@@ -136,11 +136,11 @@ class Ascent(Generic[S, P, L, R, T, F, Settings]):
         if (np.diff(units.astype(np.int64)) <= 0).any():
             order = np.argsort(units)
             for value in whole.values():
-                _reorder(value, order)
+                reorder(value, order)
         return whole
 
 
-def _reorder(values: Array, order: Array) -> None:
+def reorder(values: Array, order: Array) -> None:
     """Put rows in another order, without room for all of them twice."""
     columns: Array = values.reshape(len(values), -1)
     for j in range(columns.shape[1]):
