@@ -11,7 +11,7 @@ NOSIMD := $(TWINS) tests/kernels/test_simd.py tests/kernels/test_simd32.py tests
 NOJIT := $(TWINS) tests/test_augmentation.py tests/models/test_multinomial.py \
 	$(patsubst %,tests/kernels/test_%.py,streams linalg special walks trees)
 
-.PHONY: demo test slow nojit nojit-short nosimd check format bench bench-scores docs clean
+.PHONY: demo test slow nojit nojit-short nosimd check format bench bench-scores bench-scale docs clean
 
 demo: .venv/.demo
 	$(BIN)/polystick demo --out demo
@@ -53,6 +53,9 @@ bench-scores: .venv/.bench
 	$(BIN)/python benchmarks/topic_scores.py
 	$(BIN)/python benchmarks/topic_scale.py
 	$(BIN)/python benchmarks/structural_topics.py
+
+bench-scale: .venv/.test
+	$(BIN)/python benchmarks/scale.py
 
 docs: .venv/.dev
 	$(BIN)/python tools/make_explorer_pictures.py

@@ -94,19 +94,22 @@ def _split(counts, vocabulary, n_test, seed):
     return Split(train[:, seen], test[:, seen], [vocabulary[i] for i in seen])
 
 
-def synthetic(n, *, n_words=10_000, n_topics=50, n_tokens=100, seed=0):
+def synthetic(n, **options):
     """Return counts of n documents from a logistic-normal topic model with correlated topics."""
+    return scipy.sparse.vstack(list(synthetic_blocks(n, **options)), format="csr")
+
+
+def synthetic_blocks(n, *, n_words=10_000, n_topics=50, n_tokens=100, seed=0):
+    """Yield them by BLOCK documents."""
     rng = np.random.default_rng(seed)
     topics = rng.dirichlet(np.full(n_words, 0.05), n_topics)
     edges = np.cumsum(topics, axis=1)
     edges[:, -1] = 1.0
     loadings = rng.normal(size=(n_topics, 5))
-    blocks = []
     for start in range(0, n, BLOCK):
         size = min(BLOCK, n - start)
         logits = rng.normal(size=(size, 5)) @ loadings.T + rng.normal(size=(size, n_topics))
-        blocks.append(_documents(logits, edges, n_tokens, rng))
-    return scipy.sparse.vstack(blocks, format="csr")
+        yield _documents(logits, edges, n_tokens, rng)
 
 
 def _documents(logits, edges, n_tokens, rng):

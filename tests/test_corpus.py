@@ -1,6 +1,7 @@
 """Corpora in parts: what is in a folder, how it is mapped, and what is refused."""
 
 import json
+import os
 import pickle
 
 import numpy as np
@@ -116,6 +117,25 @@ def test_a_part_that_changed_is_named(folder):
     path.unlink()
     with pytest.raises(CorpusError, match=r"the corpus lacks .*part-00003\.npz"):
         corpus.check()
+
+
+def test_a_part_that_changes_under_a_run_is_named(folder):
+    corpus, path = Corpus(folder), folder / "part-00003.npz"
+    corpus.check()
+    before, content = corpus.part(3).toarray(), path.read_bytes()
+    changed = bytearray(content)
+    changed[len(content) // 2] ^= 1
+    _write_at(path, changed, 1)
+    with pytest.raises(CorpusError, match=r"part-00003\.npz has changed since its manifest"):
+        corpus.part(3)
+    _write_at(path, content, 2)
+    np.testing.assert_array_equal(corpus.part(3).toarray(), before)
+
+
+def _write_at(path, content, seconds):
+    """Write a file at a time of its own, which clocks that tick slowly would give twice."""
+    path.write_bytes(content)
+    os.utime(path, (seconds, seconds))
 
 
 def test_folders_that_are_no_corpora(tmp_path, folder, parts):

@@ -6,6 +6,7 @@ tokens and the checksum of each part, the words and how often each occurs. `poly
 `Corpus(folder)` writes the manifest where there are parts alone.
 """
 
+import contextlib
 import hashlib
 import json
 import zipfile
@@ -43,25 +44,30 @@ class Member(NamedTuple):
 class FilePart:
     """A part in a file, mapped into memory only while something is read from it.
 
-    One that is compressed can't be mapped, and stays in memory once it was read.
+    One that is compressed can't be mapped, and stays in memory once it was read. A file that was written to,
+    or that this process reads for the first time, is compared with its checksum first.
     """
 
     def __init__(self, path: Path, n_rows: int, n_tokens: float, sha256: str) -> None:
         self.path, self.n_rows, self.n_tokens, self.sha256 = path, n_rows, n_tokens, sha256
         self._members: dict[str, Member] | None = None
         self._unpacked: dict[str, Array] = {}
+        self._stamp: tuple[int, ...] | None = None  # of the file that was checked
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_unpacked": {}}
+        return {**vars(self), "_unpacked": {}, "_stamp": None}
 
     def array(self, name: str) -> Array:
         """Return an array of the part."""
+        if self.sha256 and _stamp(self.path) != self._stamp:
+            self.check()
         try:
-            if self._members is None:
-                self._members = _members(self.path)
-            if name not in self._members:
+            members = self._members
+            if members is None:
+                members = self._members = _members(self.path)
+            if name not in members:
                 return self._unpack(name)
-            dtype, shape, offset = self._members[name]
+            dtype, shape, offset = members[name]
             if not np.prod(shape):
                 return np.empty(shape, dtype)
             mapped = np.memmap(self.path, dtype, "r", offset, shape)
@@ -73,18 +79,21 @@ class FilePart:
         return mapped
 
     def _unpack(self, name: str) -> Array:
-        if name not in self._unpacked:
+        unpacked = self._unpacked
+        if name not in unpacked:
             with np.load(self.path, allow_pickle=False) as arrays:
-                self._unpacked[name] = np.asarray(arrays[name])
-        return self._unpacked[name]
+                unpacked[name] = np.asarray(arrays[name])
+        return unpacked[name]
 
     def check(self) -> None:
         """Raise unless the file is what it was when the manifest was written."""
+        stamp = _stamp(self.path)
         if _checksum(self.path) != self.sha256:
             raise CorpusError(
                 f"{self.path} has changed since its manifest was written: its checksum does not fit; "
                 f"restore it, or delete {MANIFEST} to take it as it is now"
             )
+        self._members, self._unpacked, self._stamp = None, {}, stamp
 
 
 class MemoryPart:
@@ -344,10 +353,22 @@ def _members(path: Path) -> dict[str, Member]:
     return found
 
 
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written to."""
+    with _found(path):
+        told = path.stat()
+        return told.st_ino, told.st_size, told.st_mtime_ns
+
+
 def _checksum(path: Path) -> str:
+    with _found(path), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _found(path: Path) -> Iterator[None]:
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        yield
     except OSError as error:
         raise CorpusError(
             f"the corpus lacks {path} ({error.strerror}); restore it, or pack the corpus again"

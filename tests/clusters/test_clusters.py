@@ -3,16 +3,19 @@
 import contextlib
 import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import cloudpickle
 import numpy as np
 import pytest
+import scipy.sparse
 
 import toy_model
 from polystick import (
@@ -28,10 +31,14 @@ from polystick.clusters import rows as cluster_rows
 from polystick.clusters.context import Cluster
 from polystick.clusters.engine import ClusterError, Engine
 from polystick.conjugate import NormalInverseWishart
+from polystick.corpus import CorpusError, CorpusWriter
 from polystick.decomposition import Decomposition
 from polystick.inference.execution import Serial, Threads
 from polystick.models import warm_start
 from polystick.models.multinomial import CorrelatedCounts
+from polystick.models.regression import StickRegression
+from polystick.models.regression_state import RegressionPrior
+from polystick.models.softmax_regression import SoftmaxRegression
 from polystick.population import LearnedScale
 from topic_tools import JIT, correlated_topics, small_corpus, weak_model
 
@@ -40,9 +47,12 @@ pytestmark = [
     pytest.mark.skipif(not JIT, reason="workers would interpret kernels"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:a sweep takes"),
+    pytest.mark.filterwarnings("ignore:.* of a sweep of"),
 ]
 cloudpickle.register_pickle_by_value(toy_model)
 GIBBS = Gibbs(n_draws=8, n_burn=6, n_chains=2)
+LONG = Gibbs(n_draws=300, n_burn=10, n_chains=2)
+SHORT_START = {"N_SWEEPS": 6, "N_TRIAL": 3, "MOST_STARTS": 1}
 FIELD = MeanField(tolerance=1e-9, max_sweeps=5, n_draws=2)
 
 
@@ -85,7 +95,7 @@ def engine(client):
 
 @pytest.fixture(autouse=True)
 def short_start(monkeypatch):
-    for name, value in {"N_SWEEPS": 6, "N_TRIAL": 3, "MOST_STARTS": 1}.items():
+    for name, value in SHORT_START.items():
         monkeypatch.setattr(warm_start, name, value)
 
 
@@ -110,13 +120,47 @@ def rows():
     return model, model.shards(counts, size=12)
 
 
+def rows_that_move():
+    """Rows as the face makes them: weak sticks and scales move with the law of all rows."""
+    tree = Decomposition.balanced(4)
+    model = CorrelatedCounts(LearnedScale(tree.dirichlet_moments(1.0)[0], scale=1.0), tree)
+    counts = np.random.default_rng(2).multinomial(6, [0.5, 0.3, 0.15, 0.05], size=150)
+    return model, model.shards(counts, size=12)
+
+
+def regression(kind=StickRegression, *more):
+    rng = np.random.default_rng(3)
+    x = np.column_stack([np.ones(90), rng.normal(size=90)])
+    width = 2 if more else 3
+    prior = RegressionPrior(np.zeros((2, width)), np.ones(2), (4,), "full")
+    counts = rng.multinomial(15, [0.5, 0.3, 0.2], size=90)
+    model = kind(prior, *more)
+    return model, model.shards(counts, x, rng.integers(0, 4, (90, 1)), size=20)
+
+
+def stick_regression():
+    return regression(StickRegression, Decomposition.sticks([0, 1, 2]))
+
+
+def softmax_regression():
+    return regression(SoftmaxRegression)
+
+
 def toy():
     """A model of somebody's own, whose code goes to the workers with it."""
     model = toy_model.Toy()
     return model, model.shards(np.random.default_rng(5).normal(1.0, 1.4, size=53))
 
 
-CASES = {"topics": topics, "moves": law_that_moves, "rows": rows, "toy": toy}
+CASES = {
+    "topics": topics,
+    "moves": law_that_moves,
+    "rows": rows,
+    "rows that move": rows_that_move,
+    "regression": stick_regression,
+    "softmax regression": softmax_regression,
+    "toy": toy,
+}
 
 
 def run(case, schedule=GIBBS, execution=None, **options):
@@ -134,6 +178,14 @@ def same(left, right):
             np.testing.assert_array_equal(values, right.tree[group][name], err_msg=str(name))
 
 
+def write_corpus(folder, counts, first):
+    """Write counts in two parts."""
+    writer = CorpusWriter(folder, counts.shape[1])
+    for piece in (counts[:first], counts[first:]):
+        writer.add(scipy.sparse.csr_array(piece.astype(np.int32)))
+    writer.close(None)
+
+
 @functools.cache
 def here(case="topics", schedule=GIBBS):
     return run(case, schedule, Serial())
@@ -141,25 +193,29 @@ def here(case="topics", schedule=GIBBS):
 
 @pytest.mark.parametrize(
     ("case", "schedule"),
-    [("topics", GIBBS), ("moves", GIBBS), ("toy", GIBBS), ("topics", FIELD), ("rows", FIELD)],
+    [
+        ("topics", GIBBS),
+        ("topics", FIELD),
+        ("rows that move", GIBBS),
+        ("rows that move", FIELD),
+        ("moves", GIBBS),
+        ("rows", GIBBS),
+        ("regression", GIBBS),
+        ("regression", FIELD),
+        ("softmax regression", GIBBS),
+        ("toy", GIBBS),
+    ],
 )
 def test_same_bits_as_in_this_process(case, schedule, engine):
     expected = here(case, schedule)
     same(expected, run(case, schedule, Threads(2)))
-    for n_shards in (2, 5) if case == "topics" else (3,):
+    for n_shards in (2, 3, 5) if case in ("topics", "rows that move") else (3,):
         same(expected, run(case, schedule, on(engine, n_shards)))
 
 
 def test_a_face_in_the_context_and_a_corpus_on_disk(client, tmp_path):
-    from polystick.corpus import CorpusWriter
-
     counts = small_corpus(60)[1]
-    writer = CorpusWriter(tmp_path / "corpus", counts.shape[1])
-    import scipy.sparse
-
-    for piece in (counts[:40], counts[40:]):
-        writer.add(scipy.sparse.csr_array(piece.astype(np.int32)))
-    writer.close(None)
+    write_corpus(tmp_path / "corpus", counts, 40)
     corpus = Corpus(tmp_path / "corpus")
     model = CorrelatedTopicModel(3, inference=GIBBS, random_state=1, progress=False)
     here = model.fit(corpus).posterior_
@@ -261,8 +317,164 @@ def test_a_run_goes_on_elsewhere(first, engine, tmp_path):
 def test_a_shard_that_kills_its_workers_is_named(client, engine, monkeypatch):
     monkeypatch.setattr(cluster_rows, "MOST_DEATHS", 2)
     progress = kill_at(client, (2, 3, 4, 5, 6), 2)
-    with pytest.raises(ClusterError, match=r"2 workers died while they held blocks 0 to .* resume"):
+    said = r"2 workers died while they held blocks 0 to .* \(memory limit \d+\.\d GB\).* resume"
+    with pytest.raises(ClusterError, match=said):
         run("topics", execution=on(engine, 2), progress=progress)
+
+
+def test_a_worker_that_is_paused_costs_its_rows(client, engine):
+    """Dask pauses workers that are short of memory; this one is, for it may have hardly any."""
+    first = sorted(engine.workers())[0]
+
+    def tell(progress):
+        if progress.sweep == 6:
+            client.run(_pause_above, 1e-6, workers=[first])
+            while first in engine.workers():
+                time.sleep(0.05)
+
+    try:
+        same(here(), run("topics", execution=on(engine, 4), progress=tell))
+        assert first not in engine.workers()
+    finally:
+        client.run(_pause_above, 0.8, workers=[first])
+
+
+def _pause_above(share, dask_worker):
+    dask_worker.memory_manager.memory_pause_fraction = share
+
+
+def test_a_part_that_changes_under_a_run_is_named(engine, tmp_path):
+    counts, folder = small_corpus(70)[1], tmp_path / "corpus"
+    write_corpus(folder, counts, 40)
+    model, corpus = weak_model(4, counts.shape[1]), Corpus(folder)
+
+    def tell(progress):
+        if progress.sweep == 5:
+            path = folder / "part-00001.npz"
+            path.write_bytes(path.read_bytes()[:-30] + bytes(30))
+
+    options = {"seed": 4, "execution": on(engine, 3), "progress": tell}
+    with pytest.raises(CorpusError, match=r"part-00001\.npz has changed since"):
+        GIBBS.run(model, model.shards(corpus, 8), **options)
+
+
+KILLED = """
+import sys, warnings
+sys.path[:0] = sys.argv[2:]
+import test_clusters as tests
+from polystick import cluster
+from polystick.clusters.engine import Engine
+from polystick.models import warm_start
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    for name, value in tests.SHORT_START.items():
+        setattr(warm_start, name, value)
+    with cluster(workers=2) as client:
+        options = {"checkpoint": sys.argv[1], "every": 0.2}
+        there = tests.on(Engine(client, 60.0), 3)
+        tests.run("topics", tests.LONG, there, progress=lambda p: print(p.sweep, flush=True), **options)
+"""
+
+
+@pytest.mark.slow
+def test_all_are_killed_and_a_run_goes_on_elsewhere(client, engine, tmp_path):
+    """Driver, scheduler and workers at once, as when the power fails."""
+    (tmp_path / "script.py").write_text(KILLED)
+    places = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "script.py", tmp_path / "run", *places],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    with process.stdout as told:
+        next(line for line in told if int(line) > 40)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+    shutil.copytree(tmp_path / "run", tmp_path / "again")
+    expected = here("topics", LONG)
+    for folder, execution in {"run": on(engine, 5), "again": Threads(2)}.items():
+        options = {"checkpoint": tmp_path / folder, "resume": True}
+        same(expected, run("topics", LONG, execution, **options))
+
+
+@pytest.fixture
+def own_scheduler(tmp_path):
+    """A client, and a scheduler that may be killed, with two workers."""
+    with contextlib.ExitStack() as stack:
+
+        def start(what, *more):
+            command = [
+                sys.executable,
+                "-m",
+                f"distributed.cli.dask_{what}",
+                "--no-dashboard",
+                *more,
+            ]
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            stack.callback(process.wait, 30)
+            stack.callback(process.kill)
+            return process
+
+        file = tmp_path / "scheduler.json"
+        where = ["--scheduler-file", str(file), "--host", "127.0.0.1"]
+        scheduler = start("scheduler", *where, "--port", "0")
+        for number in range(2):
+            place = ["--local-directory", str(tmp_path / f"worker{number}")]
+            start("worker", *where, "--no-nanny", "--nthreads", "1", *place)
+        while not file.exists():
+            time.sleep(0.1)
+        client = distributed.Client(scheduler_file=str(file), set_as_default=False)
+        stack.callback(client.close, 1)
+        client.wait_for_workers(2, timeout=60)
+        yield client, scheduler
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_goes_away(own_scheduler, tmp_path):
+    client, scheduler = own_scheduler
+
+    def tell(progress):
+        if progress.sweep == 8:
+            scheduler.kill()
+
+    options = {"checkpoint": tmp_path / "run", "every": 1e-6}
+    begun = time.monotonic()
+    with pytest.raises(ClusterError, match="the scheduler of the cluster has gone"):
+        run("topics", GIBBS, on(Engine(client, 5.0), 3), progress=tell, **options)
+    assert time.monotonic() - begun < 90
+    same(here(), run("topics", GIBBS, Threads(2), resume=True, **options))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="a certificate needs openssl")
+def test_a_cluster_that_speaks_tls(tmp_path):
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    made = ["-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1"]
+    names = ["-subj", "/CN=polystick", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(["openssl", "req", "-x509", *made, *names], check=True, capture_output=True)
+    roles = {
+        f"tls_{role}_{what}": path
+        for role in ("client", "scheduler", "worker")
+        for what, path in {"key": key, "cert": certificate}.items()
+    }
+    security = distributed.Security(tls_ca_file=certificate, require_encryption=True, **roles)
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            protocol="tls://",
+            security=security,
+        ) as local,
+        distributed.Client(local, set_as_default=False) as client,
+    ):
+        assert all(address.startswith("tls://") for address in Engine(client, 60.0).workers())
+        with cluster(client):
+            same(here(), run("topics", GIBBS, on(Engine(client, 60.0), 3)))
 
 
 INTERRUPTED = """
@@ -319,10 +531,14 @@ def test_what_does_not_pay_is_refused(client):
         batches = CorrelatedTopicModel(3, inference=StochasticVI(16, n_passes=1), random_state=1)
         with pytest.raises(ClusterError, match="batches are too small to pay on a cluster"):
             batches.fit(counts)
-        from polystick import CorrelatedMultinomial
 
-        with pytest.raises(ClusterError, match="moves all rows at once in every sweep"):
-            CorrelatedMultinomial(inference=GIBBS).fit(counts[:, :4] + 1)
+
+def test_moves_that_take_most_of_a_sweep_are_told(engine, monkeypatch):
+    monkeypatch.setattr(cluster_rows, "MOST_HERE", 0.01)
+    with pytest.warns(
+        RuntimeWarning, match=r"\d+ % of a sweep of StickRegression are moves of all rows"
+    ):
+        run("regression", execution=on(engine, 2))
 
 
 def test_where_there_is_no_cluster():
@@ -437,10 +653,22 @@ def test_sequences_of_many_steps(client):
 
 
 def test_nothing_is_broadcast_or_replicated():
-    from pathlib import Path
-
     sources = [p.read_text() for p in Path(cluster_rows.__file__).parent.glob("*.py")]
     assert not any("broadcast=True" in source or ".replicate(" in source for source in sources)
+
+
+def test_a_table_crosses_without_the_tokens_that_are_in_it():
+    from polystick.models.topic_words import Pairs
+
+    def some(n):
+        drawn = np.random.default_rng(n).integers(0, 500, n).astype(np.int32)
+        return Pairs([drawn], np.zeros(1), 500)
+
+    pairs = some(600) + some(400) + some(300)
+    assert pairs.blocks
+    content = cloudpickle.dumps(pairs)
+    assert len(content) < 1.1 * 4 * 500 + 500
+    np.testing.assert_array_equal(cloudpickle.loads(content).table(50, 10), pairs.table(50, 10))
 
 
 def test_an_order_is_small():

@@ -118,6 +118,11 @@ def test_scores_are_those_of_the_parts(parts, folder):
         scored, np.concatenate([model.score_samples(part, n_draws=2) for part in parts])
     )
     assert np.isfinite(model.score(Corpus(folder), n_draws=2))
+    options = {"return_draws": True, "n_draws": 2}
+    shares, draws = model.transform(Corpus(folder), **options)
+    each = [model.transform(part, **options) for part in parts]
+    np.testing.assert_array_equal(shares, np.concatenate([mean for mean, _ in each]))
+    np.testing.assert_array_equal(draws, np.concatenate([drawn for _, drawn in each], axis=1))
     with pytest.raises(TypeError, match="got a corpus in parts: give one part of it"):
         model.predict_counts(Corpus(folder))
 

@@ -1,6 +1,7 @@
 """The seam: whoever maps the blocks, the bits are the same."""
 
 import random
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from polystick.inference.execution import (
     available_threads,
     execution_for,
 )
+from polystick.inference.factors import reorder
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.held import HeldRows, Worked
 from polystick.models.multinomial import CorrelatedCounts
@@ -127,6 +129,31 @@ def test_rows_are_saved_and_loaded_as_they_were(tmp_path):
 
 def states(held):
     return list(held.describe(lambda model, shard, rows: rows))
+
+
+def test_a_last_look_lets_states_go_block_by_block():
+    def look(model, shard, rows):
+        return weakref.ref(rows.steps), rows.steps.copy()
+
+    held, other = (HeldRows(map, RaggedToy(), Toy().shards(X), 1) for _ in range(2))
+    for each in (held, other):
+        each.start("initial_row_factors", [0.0])
+    seen = []
+    for reference, steps in held.describe(look, last=True):
+        assert reference() is None
+        seen.append(steps)
+    kept = list(other.describe(look))
+    assert all(reference() is not None for reference, _ in kept)
+    for steps, (_, those) in zip(seen, kept, strict=True):
+        np.testing.assert_array_equal(steps, those)
+
+
+def test_rows_are_put_in_order_in_their_place():
+    rng = np.random.default_rng(0)
+    values, order = rng.normal(size=(50, 3, 2)), rng.permutation(50)
+    expected = values[order]
+    reorder(values, order)
+    np.testing.assert_array_equal(values, expected)
 
 
 def test_blas_has_one_thread_inside_a_step():

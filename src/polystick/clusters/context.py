@@ -12,6 +12,7 @@ from polystick.clusters.engine import ClusterError, Engine, Trouble
 from polystick.clusters.rows import ClusterRows
 from polystick.clusters.worker import host, sees
 from polystick.inference.execution import ELSEWHERE, Serial, Threads, execution_for
+from polystick.inference.held import HeldRows
 from polystick.validation import check_integer, check_positive, warn_user
 
 __all__ = ["cluster"]
@@ -50,7 +51,7 @@ def cluster(
     check_positive("patience", patience)
     if n_shards is not None:
         check_integer("n_shards", n_shards, at_least=1)
-    with _client_of(address, workers) as client:
+    with _client_of(address, workers) as client, _large_orders():
         engine = Engine(client, float(patience))
         folder = None if store is None else Path(store)
         _check_hosts(engine)
@@ -76,11 +77,15 @@ class Cluster:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return self._here.map(function, items)
 
-    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> ClusterRows:
+    def hold(
+        self, model: Any, shards: Sequence[Any], n_chains: int = 1, together: bool = False
+    ) -> ClusterRows | HeldRows:
+        """Hold rows at the workers; or here, and lend them for each step, if they move together."""
         self._check_corpus(shards)
         given = self._engine, model, shards, n_chains, self._n_shards, self._store
-        self._held.append(ClusterRows(*given))
-        return self._held[-1]
+        there = ClusterRows(*given)
+        self._held.append(there)
+        return HeldRows(self.map, model, shards, n_chains, there.lend) if together else there
 
     def _check_corpus(self, shards: Any) -> None:
         folder = getattr(getattr(shards, "corpus", None), "folder", None)
@@ -126,6 +131,13 @@ def _client_of(address: Any, workers: int | None) -> Iterator[Any]:
     else:
         with _connected(distributed, address) as client:
             yield client
+
+
+def _large_orders() -> Any:
+    """Let topics and rows go to workers without Dask's warning of large graphs."""
+    import dask
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import numpy as np
 
 from polystick.clusters.engine import ClusterError, Engine, Trouble, Worker
 from polystick.clusters.worker import (
+    BlockError,
     Lost,
     Order,
     Part,
@@ -44,6 +45,7 @@ MOST_DEATHS, WITHIN = 3, 600.0  # of workers that held a shard, within seconds
 MOST_TROUBLES = 20  # that Dask may have with one order
 SHORT = 0.5  # seconds for a sweep, below which one machine is quicker
 LOOK_AFTER = 5  # sweeps
+MOST_HERE = 0.5  # of a sweep, above which workers can't make it much shorter
 SHARDS_EACH = 2  # a worker, so that those of a dead one are spread
 
 
@@ -70,6 +72,8 @@ class ClusterRows:
         self._snapshots: dict[int, Snapshot] = {}
         self._orders: list[bytes] = []
         self._seconds: list[float] = []
+        self._shares: list[float] = []
+        self._ended = time.monotonic()
         self._version = -1  # of the last order that changed states
 
     @property
@@ -109,12 +113,11 @@ class ClusterRows:
             )
 
     def move(self, parameters: Sequence[Any], keys: Sequence[Key]) -> list[Any]:
-        self._refuse_heavy()
         model, found = self._model, list(parameters)
         proposed = [model.propose_move(*each) for each in zip(parameters, keys)]
         if all(each is None for each in proposed):
             return found
-        sums = self._sums(self._ask(Order("weigh", "weigh_move", proposed)))
+        sums = self._sums(self._ask(_always(Order("weigh", "weigh_move", proposed))))
         decided: list[Any] = [None] * len(proposed)
         for chain, each in enumerate(proposed):
             if each is not None:
@@ -123,18 +126,42 @@ class ClusterRows:
         self._change(Order("follow", "follow_move", decided))
         return found
 
-    def _refuse_heavy(self) -> None:
-        """Raise where a move needs all rows at hand, in every sweep."""
-        if not hasattr(self._model, "propose_move"):
-            raise ClusterError(
-                f"{type(self._model).__name__} moves all rows at once in every sweep of Gibbs sampling, so "
-                "they must be on one machine: fit it outside of polystick.cluster, or by MeanField() if it "
-                "has that"
+    def lend(
+        self,
+        method: str,
+        priors: Sequence[Any],
+        keys: Sequence[Key],
+        states: Sequence[Sequence[Any]],
+    ) -> list[list[tuple[Any, Any]]]:
+        """Let workers make a step of rows that this process holds; return states and statistics by chain."""
+
+        def content(numbers: Sequence[int]) -> bytes:
+            blocks = [i for number in numbers for i in self._shards[number]]
+            lent = [{i: chain[i] for i in blocks} for chain in states]
+            return bytes(cloudpickle.dumps(Order("lend", method, priors, keys, lent=lent)))
+
+        begun = time.monotonic()
+        told = _told(self._ask(content))
+        self._tell_of_slow_moves(begun, time.monotonic())
+        return told
+
+    def _tell_of_slow_moves(self, begun: float, ended: float) -> None:
+        """Warn where more of a sweep is done here, since the last step of rows that are lent, than there."""
+        here, there = begun - self._ended, ended - begun
+        self._ended = ended
+        self._shares.append(here / (here + there))
+        share = float(np.median(self._shares))
+        if share <= MOST_HERE or len(self._shares) < LOOK_AFTER:
+            self._tell_of_short_sweeps(here + there)
+        elif len(self._shares) == LOOK_AFTER:
+            warn_user(
+                f"{100 * share:.0f} % of a sweep of {type(self._model).__name__} are moves of all rows at "
+                "once, made in this process whoever else is there: fit it outside of polystick.cluster"
             )
 
-    def describe(self, look: Callable[..., Any]) -> Iterator[Any]:
+    def describe(self, look: Callable[..., Any], last: bool = False) -> Iterator[Any]:
         only_first = [(), *[None] * (self._n_chains - 1)]
-        yield from _told(self._ask(Order("describe", "", only_first, look=look)))[0]
+        yield from _told(self._ask(_always(Order("describe", "", only_first, look=look))))[0]
 
     def moments(self) -> dict[str, Running]:
         found = [unpacked(s.arrays, s.kind) for s in self._all_arrays()]
@@ -184,21 +211,21 @@ class ClusterRows:
 
     def _change(self, order: Order) -> list[Part]:
         """Give an order that changes states, and remember it."""
-        content = cloudpickle.dumps(order)
-        parts = self._ask(order, content)
-        self._orders.append(content)
+        content = _always(order)
+        parts = self._ask(content)
+        self._orders.append(content([]))
         self._version += 1
         if len(self._orders) > EVERY:
             self._take_snapshots()
         return parts
 
-    def _ask(self, order: Order, content: bytes | None = None) -> list[Part]:
-        """Return the answers of all shards, in order."""
-        content = cloudpickle.dumps(order) if content is None else content
+    def _ask(self, content: Callable[[Sequence[int]], bytes]) -> list[Part]:
+        """Return the answers of all shards, in order, to the order that is written for some of them."""
         parts: list[Part] = []
 
         def call(numbers: list[int], worker: Worker) -> Any:
-            return obey, (self._run, numbers, self._version, content, worker.n_threads)
+            given = self._run, numbers, self._version, content(numbers), worker.n_threads
+            return obey, given
 
         def take(result: bytes) -> Iterator[int]:
             for part in pickle.loads(result):
@@ -236,6 +263,8 @@ class ClusterRows:
     def _refuse_endless(self, troubles: int, trouble: Trouble) -> None:
         if isinstance(trouble.error, MemoryError):
             raise trouble.error
+        if isinstance(trouble.error, BlockError):
+            raise trouble.error.args[0]
         if troubles > MOST_TROUBLES:
             raise ClusterError(
                 f"the cluster failed {troubles} times at one step, at last by {trouble.error!r}; go on from "
@@ -369,6 +398,12 @@ class ClusterRows:
 
     def _snapshot_kind(self) -> Any:
         return self._all_arrays()[0].kind
+
+
+def _always(order: Order) -> Callable[[Sequence[int]], bytes]:
+    """Return how an order is written that is the same for all shards."""
+    content = bytes(cloudpickle.dumps(order))
+    return lambda numbers: content
 
 
 def _told(parts: Sequence[Part]) -> list[list[Any]]:

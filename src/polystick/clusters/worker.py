@@ -26,6 +26,7 @@ from polystick.inference.sums import TreeSum
 from polystick.keys import Key
 
 __all__ = [
+    "BlockError",
     "Host",
     "Lost",
     "Order",
@@ -43,11 +44,12 @@ __all__ = [
 class Order(NamedTuple):
     """What all shards do; each order has a number, and follows on the one before."""
 
-    kind: str  # start, step, follow: they change states; weigh, describe, pack: they do not
+    kind: str  # start, step, follow: they change states; weigh, describe, lend: they do not
     method: str
     priors: Sequence[Any]  # of each chain; None: not this chain
     keys: Sequence[Key] | None = None
     look: Callable[..., Any] | None = None
+    lent: Sequence[Mapping[int, Any]] = ()  # states by chain and block, of rows held elsewhere
 
 
 class Source(NamedTuple):
@@ -81,6 +83,10 @@ class Failed(NamedTuple):
     chain: int
     block: int
     error: Exception
+
+
+class BlockError(Exception):
+    """What was raised in a block while orders were carried out again."""
 
 
 class Part(NamedTuple):
@@ -187,6 +193,12 @@ class _Shard:
         assert order.look is not None
         return order.look(self.model, self.block(i), self.states[chain][i])
 
+    def _lend(self, order: Order, chain: int, i: int) -> Any:
+        assert order.keys is not None
+        state = order.lent[chain][self.source.first + i]
+        given = order.priors[chain], self.block(i), state, order.keys[chain]
+        return getattr(self.model, order.method)(*given)
+
     def pack(self) -> tuple[Any, dict[str, Any]]:
         return type(self.states[0][0]), packed(self.states, self.moments)
 
@@ -218,7 +230,7 @@ def load(
             for order in orders:
                 part = shard.carry_out(pickle.loads(order), execution)
                 if part.failed is not None:
-                    raise part.failed.error
+                    raise BlockError(part.failed.error)
                 shard.version += 1
         _RUNS.setdefault(run, {})[number] = shard
         return number

@@ -62,10 +62,20 @@ def part_of(about, corpus):
         )
 
 
-def put_together(parts):
-    """Return results of parts, arrays or tuples of them, as those of all documents."""
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], tuple):
-        return tuple(map(put_together, map(list, zip(*parts))))
-    return np.concatenate(parts, axis=parts[0].ndim - 2)  # draws (S, n, T) too
+def put_together(parts, X):
+    """Return results of the parts of X, arrays or tuples of them, as one, written as they come."""
+    first = next(parts)
+    second = next(parts, None)
+    if second is None:
+        return first
+    if not isinstance(first, tuple):
+        return put_together(((part,) for part in itertools.chain([first, second], parts)), X)[0]
+    # draws are (S, n, T)
+    whole = tuple(np.empty((*p.shape[:-2], X.shape[0], p.shape[-1]), p.dtype) for p in first)
+    done = 0
+    for part in itertools.chain([first, second], parts):
+        stop = done + part[0].shape[-2]
+        for each, piece in zip(whole, part):
+            each[..., done:stop, :] = piece
+        done = stop
+    return whole

@@ -208,9 +208,8 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
         how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
-        return put_together(
-            [self._transformed(counts, of, how) for counts, of in self._pieces(X, about)]
-        )
+        found = (self._transformed(counts, of, how) for counts, of in self._pieces(X, about))
+        return put_together(found, X)
 
     def _transformed(self, counts, about, how):
         method, return_draws, return_std, n_draws = how

@@ -32,7 +32,9 @@ class Serial:
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         return map(function, items)
 
-    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
+    def hold(
+        self, model: Any, shards: Sequence[Any], n_chains: int = 1, together: bool = False
+    ) -> HeldRows:
         return HeldRows(self.map, model, shards, n_chains)
 
     def __enter__(self) -> Self:
@@ -48,7 +50,9 @@ class Threads:
     def __init__(self, n_threads: int | None = None) -> None:
         self.n_threads = available_threads() if n_threads is None else n_threads
 
-    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> HeldRows:
+    def hold(
+        self, model: Any, shards: Sequence[Any], n_chains: int = 1, together: bool = False
+    ) -> HeldRows:
         return HeldRows(self.map, model, shards, n_chains)
 
     def __enter__(self) -> Self:

@@ -28,7 +28,7 @@ from polystick.inference.execution import Serial, one_blas_thread
 from polystick.inference.held import find_not_finite
 from polystick.inference.interruption import Interruption, report_interruption
 from polystick.inference.looks import RowLook, joined_looks, said_of
-from polystick.inference.moving import moves
+from polystick.inference.moving import moves, moves_together
 from polystick.inference.posterior import Posterior
 from polystick.inference.progress import Monitor, Show
 from polystick.inference.protocols import (
@@ -46,6 +46,7 @@ from polystick.inference.protocols import (
 from polystick.inference.recorder import (
     WATCHED,
     Recorder,
+    Running,
     named_moments,
     posterior_groups,
     thinned_axes,
@@ -176,7 +177,7 @@ class _Run(Generic[S, P, L, R, T]):
     ) -> None:
         self.settings, self.model, self.seed, self.sweep = settings, model, seed, 0
         self.shards, self.ordered_map = shards, execution.map
-        self.held = execution.hold(model, shards, settings.n_chains)
+        self.held = execution.hold(model, shards, settings.n_chains, moves_together(model))
         self.recorder = Recorder(settings.most_draws, settings.max_bytes)
         self.watching = Watching(model, shards)
         self.look = RowLook(tuple(settings.keep), self.watching.watch)
@@ -216,7 +217,7 @@ class _Run(Generic[S, P, L, R, T]):
         _, rhat, ess = self.seen
         bad = rhat.value > self.rhat_limit or ess.value < settings.min_ess
         given = settings.n_chains, self.rhat_limit, settings.min_ess
-        return not bad and rows_agree(self._row_rhats(), *given)
+        return not bad and rows_agree(self._row_rhats(self.held.moments()), *given)
 
     def progress(self) -> str | None:
         """Say how far a run is that ends when it is done."""
@@ -238,11 +239,11 @@ class _Run(Generic[S, P, L, R, T]):
         found, _ = look_for_worst({name: draws[name] for name in draws if name in known})
         return worst_of(found, lambda name, entry: name.removeprefix(WATCHED))
 
-    def _row_rhats(self) -> dict[str, Array]:
+    def _row_rhats(self, moments: Mapping[str, Running]) -> dict[str, Array]:
         names = getattr(self.model, "identified", None)
         return {
             f"{name}_rhat": running.rhat()
-            for name, running in self.held.moments().items()
+            for name, running in moments.items()
             if names is None or name in names
         }
 
@@ -288,7 +289,8 @@ class _Run(Generic[S, P, L, R, T]):
         likeliest = None
         if getattr(self.model, "has_labels", False) and "log_likelihood" in draws:
             likeliest = int(draws["log_likelihood"].mean(axis=1).argmax())
-        rows = named_moments(self.held.moments(), likeliest) | self._row_rhats()
+        moments = self.held.moments()
+        rows = named_moments(moments, likeliest) | self._row_rhats(moments)
         groups = posterior_groups(self.recorder, rows, likeliest)
         groups["sample_stats"] = {"total_log_likelihood": draws["log_likelihood"]}
         if "watched" in groups:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from polystick.inference.files import read_arrays, write_arrays
+from polystick.inference.machine import give_back
 from polystick.inference.moving import moved
 from polystick.inference.protocols import Array, Look, Named, OrderedMap, Stepped
 from polystick.inference.recorder import BlockMoments, Running, joined_moments
@@ -14,6 +15,7 @@ from polystick.inference.sums import TreeSum
 from polystick.keys import Key
 
 ROWS = "polystick-rows-"  # files of a checkpoint
+_OFTEN = 512  # blocks between two times that their memory is given back
 
 
 class NotFinite(NamedTuple):
@@ -45,13 +47,25 @@ class Worked(NamedTuple):
     told: object
 
 
+# (method, prior and key of each chain, its states) -> new state and statistics, by chain and block
+Lend: TypeAlias = Callable[
+    [str, Sequence[Any], Sequence[Key], Sequence[Sequence[Any]]], list[list[tuple[Any, Any]]]
+]
+
+
 class HeldRows:
     """The blocks of rows and their states, one list of states for each chain."""
 
     def __init__(
-        self, ordered_map: OrderedMap, model: Any, shards: Sequence[Any], n_chains: int
+        self,
+        ordered_map: OrderedMap,
+        model: Any,
+        shards: Sequence[Any],
+        n_chains: int,
+        lend: Lend | None = None,
     ) -> None:
-        self._map, self._model, self._shards = ordered_map, model, shards
+        """Hold rows here; whom they are lent to makes their steps."""
+        self._map, self._model, self._shards, self._lend = ordered_map, model, shards, lend
         self._states: list[list[Any]] = [[None] * len(shards) for _ in range(n_chains)]
         self._moments = [[BlockMoments() for _ in shards] for _ in range(n_chains)]
 
@@ -86,19 +100,15 @@ class HeldRows:
         """
         blocks = range(self.n_blocks) if blocks is None else blocks
         jobs = [(chain, i) for chain in range(len(priors)) for i in blocks]
+        lent = None if self._lend is None else self._lend(method, priors, keys, self._states)
 
         def work(job: tuple[int, int]) -> Worked:
             chain, i = job
-            given = self._shards[i], self._states[chain][i]
-            return worked(
-                self._model,
-                method,
-                priors[chain],
-                *given,
-                keys[chain],
-                look,
-                self._moments[chain][i],
-            )
+            shard, moments = self._shards[i], self._moments[chain][i]
+            if lent is not None:
+                return looked_at(self._model, shard, *lent[chain][i], look, moments)
+            given = priors[chain], shard, self._states[chain][i], keys[chain]
+            return worked(self._model, method, *given, look, moments)
 
         sums = [TreeSum(len(blocks)) for _ in priors]
         told: list[list[Any]] = [[] for _ in priors]
@@ -121,11 +131,20 @@ class HeldRows:
         self._states = [list(rows) for _, rows in found]
         return [each for each, _ in found]
 
-    def describe(self, look: Callable[..., Any]) -> Iterator[Any]:
-        """Map look(model, shard, state) over the blocks of the first chain, changing nothing."""
-        return self._map(
-            lambda i: look(self._model, self._shards[i], self._states[0][i]), range(self.n_blocks)
-        )
+    def describe(self, look: Callable[..., Any], last: bool = False) -> Iterator[Any]:
+        """Map look(model, shard, state) over the blocks of the first chain; after the last look states go."""
+        states = self._states[0]
+
+        def work(i: int) -> Any:
+            seen = look(self._model, self._shards[i], states[i])
+            if last:
+                states[i] = None
+            return seen
+
+        for number, seen in enumerate(self._map(work, range(self.n_blocks))):
+            yield seen
+            if last and number % _OFTEN == _OFTEN - 1:
+                give_back()
 
     def moments(self) -> dict[str, Running]:
         """Return name -> moments of all rows, of what was recorded."""
@@ -174,6 +193,18 @@ def worked(
 ) -> Worked:
     """Make the step of a block."""
     state, statistics = getattr(model, method)(prior, shard, state, key)
+    return looked_at(model, shard, state, statistics, look, moments)
+
+
+def looked_at(
+    model: Any,
+    shard: Any,
+    state: Any,
+    statistics: Any,
+    look: Look | None,
+    moments: BlockMoments,
+) -> Worked:
+    """Look at what came of the step of a block."""
     culprit = find_not_finite(state, shard.rows)
     if look is None or culprit is not None:
         return Worked(state, statistics, culprit, moments, None)

@@ -4,6 +4,8 @@ Kernels round alike on all processors. BLAS and LAPACK do not: OpenBLAS adds up 
 each kind of processor, which `OPENBLAS_CORETYPE` can fix.
 """
 
+import contextlib
+import ctypes
 import functools
 import platform
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-__all__ = ["moved", "this_machine"]
+__all__ = ["give_back", "moved", "this_machine"]
 
 _PACKAGES = ("polystick", "numpy", "scipy", "numba")
 _IRRELEVANT = {"cpu"}  # where the BLAS is the same
@@ -33,6 +35,12 @@ def moved(theirs: Mapping[str, object], ours: Mapping[str, object]) -> str | Non
         if name not in _IRRELEVANT and theirs.get(name) != ours[name]
     ]
     return "; ".join(differing) or None
+
+
+def give_back() -> None:
+    """Give free memory back to the system, where the C library keeps the holes that small arrays leave."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # where it is not the GNU library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _blas() -> str:

@@ -17,14 +17,18 @@ from polystick.inference.protocols import OrderedMap
 from polystick.inference.sums import total
 from polystick.keys import Key
 
-__all__ = ["moved", "moves"]
+__all__ = ["moved", "moves", "moves_together"]
 
 
 def moves(model: Any) -> bool:
     """Tell whether a model has such moves."""
-    return hasattr(model, "propose_move") or (
-        hasattr(model, "move_together") and getattr(model, "moves_rows", True)
-    )
+    return hasattr(model, "propose_move") or moves_together(model)
+
+
+def moves_together(model: Any) -> bool:
+    """Tell whether they need all rows of a chain in one place."""
+    able = hasattr(model, "move_together") and getattr(model, "moves_rows", True)
+    return able and not hasattr(model, "propose_move")
 
 
 def moved(

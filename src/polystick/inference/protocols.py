@@ -307,8 +307,11 @@ class Held(Protocol):
     def move(self, parameters: Sequence[Any], keys: Sequence[Key]) -> list[Any]:
         """Let the model move all rows of each chain at once; return the parameters that moved with them."""
 
-    def describe(self, look: Callable[..., Any]) -> Iterator[Any]:
-        """Map look(model, shard, state) over the blocks of the first chain, changing nothing."""
+    def describe(self, look: Callable[..., Any], last: bool = False) -> Iterator[Any]:
+        """Map look(model, shard, state) over the blocks of the first chain, changing nothing.
+
+        last : whether states are not needed any more, so that they may be let go
+        """
 
     def moments(self) -> dict[str, Any]:
         """Return name -> `recorder.Running` of all rows, of what was recorded."""
@@ -326,8 +329,13 @@ class Execution(Protocol):
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Map a function over items, with results in order."""
 
-    def hold(self, model: Any, shards: Sequence[Any], n_chains: int = 1) -> Held:
-        """Take the blocks in, for a run of a model with so many chains."""
+    def hold(
+        self, model: Any, shards: Sequence[Any], n_chains: int = 1, together: bool = False
+    ) -> Held:
+        """Take the blocks in, for a run of a model with so many chains.
+
+        together : whether the model moves all rows of a chain in one place, before each step
+        """
 
     def __enter__(self) -> Self: ...
 

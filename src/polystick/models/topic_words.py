@@ -35,6 +35,12 @@ class Pairs:
 
     exact: ClassVar = True  # whole counts may be added in any order
 
+    def __getstate__(self):
+        """Return what goes to another process: a table and no tokens, where there is a table."""
+        if self.tallied is None:
+            return vars(self)
+        return {**vars(self), "blocks": [], "tallied": self._tally(self.blocks, self.tallied)}
+
     def __add__(self, other):
         blocks, tokens = self.blocks + other.blocks, self.tokens + other.tokens
         tables = [each for each in (self.tallied, other.tallied) if each is not None]
