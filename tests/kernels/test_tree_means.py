@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from polystick.decomposition import Decomposition
-from polystick.kernels import tree_means
+from polystick.kernels import simd, tree_means
 
 
 def grown(leaves, rng):
@@ -29,10 +29,20 @@ def slots_of(tree):
     return slots
 
 
-def means(tree, rows, offsets, clouds):
+def means(tree, rows, offsets, clouds, kernel=tree_means.mean_probabilities):
     found = np.full((len(clouds), tree.n_categories), np.nan)
-    tree_means.mean_probabilities(tree.children, slots_of(tree), rows, offsets, clouds, found)
+    kernel(tree.children, slots_of(tree), rows, offsets, clouds, found)
     return found
+
+
+@pytest.mark.skipif(not simd.ENABLED, reason="there are no vectors without the compiler")
+@pytest.mark.parametrize("size", [1.0, 40.0])
+def test_simd_equals_scalar_to_rounding(size):
+    rng, tree = np.random.default_rng(3), TREES["any"]
+    rows, offsets = rng.normal(size=(29, 4)), size * rng.normal(size=(6, 29))
+    given = rows, offsets, rng.normal(size=(6, 4, 21))
+    expected = means(tree, *given, tree_means.mean_probabilities_scalar)
+    np.testing.assert_allclose(means(tree, *given), expected, rtol=1e-12, atol=1e-300)
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -168,16 +168,48 @@ def test_without_dynamics_the_model_is_a_smoothed_unigram(rng):
         ((counts + a) / (1000 + 100 * a) for a in added), key=lambda unigram: pi @ np.log(unigram)
     )
     assert abs(pi @ np.log(found / best)) < 0.005
-    gap, is_seen = np.log(found / smoothed(counts)), counts > 0
+    levels = smoothed(np.stack([np.bincount(part, minlength=100) for part in np.split(tokens, 10)]))
+    gap, is_seen = np.log(found / levels), counts > 0
     assert abs(np.average(gap[is_seen], weights=pi[is_seen])) < 0.005
     assert abs(np.average(gap[~is_seen], weights=pi[~is_seen])) * pi[~is_seen].sum() < 0.005
 
 
-def test_frequencies_foretell_each_token_by_the_others(rng):
-    pi = rng.dirichlet(np.full(300, 0.3))
-    counts = rng.multinomial(2000, pi)
-    later = rng.multinomial(200_000, pi) / 200_000
-    found = later @ np.log(smoothed(counts))
-    added = np.geomspace(1e-3, 10, 60)
-    best = max(later @ np.log((counts + a) / (2000 + 300 * a)) for a in added)
-    assert best - 0.005 < found <= best + 1e-6
+def unigrams(counts):
+    """Return what a number added to each count (K,) makes of them, for many numbers."""
+    added = np.geomspace(1e-3, 10, 60)[:, None]
+    return (counts + added) / (counts.sum() + added * len(counts))
+
+
+@pytest.mark.parametrize(
+    ("law", "gain"), [("dirichlet", -0.005), ("zipf", 0.01)], ids=["dirichlet", "zipf"]
+)
+def test_frequencies_foretell_what_comes_later(law, gain, rng):
+    """As well as the best number that may be added to counts; where few are frequent, better."""
+    zipf = 1.0 / np.arange(1, 1001) ** 1.1
+    pi = zipf / zipf.sum() if law == "zipf" else rng.dirichlet(np.full(300, 0.3))
+    stretches = rng.multinomial(400, pi, size=10)
+    counts, found = stretches.sum(axis=0), smoothed(stretches)
+    assert pi @ np.log(found) > (np.log(unigrams(counts)) @ pi).max() + gain
+    if law == "zipf":
+        is_new = counts == 0
+        assert 0.85 < found[is_new].sum() / pi[is_new].sum() < 1.15
+
+
+def test_what_comes_in_bursts_is_foretold_by_other_stretches(rng):
+    """Each token is there four times in a row, so that none is foretold badly by all others."""
+    pi = rng.dirichlet(np.full(1000, 0.3))
+    tokens = np.repeat(rng.choice(1000, 500, p=pi), 4)
+    stretches = np.stack([np.bincount(part, minlength=1000) for part in np.split(tokens, 10)])
+    found, is_new = smoothed(stretches), ~stretches.any(axis=0)
+    assert 0.8 < found[is_new].sum() / pi[is_new].sum() < 1.25
+
+
+def test_frequencies_of_next_to_nothing():
+    for stretches in (
+        [[3, 0], [0, 0]],
+        [[3, 0], [0, 1]],
+        [[0, 0], [0, 0]],
+        [[10**9, 0], [10**9, 5]],
+    ):
+        found = smoothed(np.array(stretches))
+        assert found.min() > 0 and found.sum() == pytest.approx(1.0)

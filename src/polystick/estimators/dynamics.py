@@ -13,7 +13,7 @@ from polystick.inference.gibbs import Gibbs
 from polystick.inference.schedules import Schedule
 from polystick.models import gauge
 from polystick.models.dynamics import MultinomialDynamics
-from polystick.models.frequencies import smoothed
+from polystick.models.frequencies import N_STRETCHES, smoothed
 from polystick.models.memory import Memory
 from polystick.models.switching import SwitchingDynamics
 from polystick.validation import check_integer, check_positive
@@ -146,7 +146,7 @@ class MultinomialLDS(DynamicsEstimator):
         places = self._places()
         decomposition, d, m = self._decompose(), self.n_states, self.n_inputs_
         q, e = m * ("states" in places), m * ("emissions" in places)
-        frequencies = smoothed(self.read_.counts)
+        frequencies = smoothed(self.read_.stretches(N_STRETCHES))
         level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))
         if self.emission_bias:
             level[:, 0] = decomposition.psi(frequencies)

@@ -4,6 +4,7 @@ A sequence is read as tokens (steps,), -1 where one is missing, or as rows of co
 empty where nothing was seen.
 """
 
+import itertools
 import numbers
 from typing import NamedTuple
 
@@ -47,13 +48,29 @@ class Read(NamedTuple):
     @property
     def counts(self):
         """How often each category was seen, (K,)."""
-        seen = np.zeros(len(self.categories), dtype=np.int64)
-        for sequence in self.sequences:
-            if sequence.ndim == 1:
-                np.add.at(seen, sequence[sequence >= 0], 1)
-            else:
-                np.add.at(seen, sequence.indices, sequence.data)
-        return seen
+        return sum(_counts(sequence, len(self.categories)) for sequence in self.sequences)
+
+    def stretches(self, n):
+        """How often each category was seen (n, K) in n stretches of steps, one after another."""
+        K, found = len(self.categories), []
+        edges, starts = (
+            self.lengths.sum() * np.arange(n + 1) // n,
+            np.cumsum(self.lengths) - self.lengths,
+        )
+        for a, b in itertools.pairwise(edges):
+            parts = [
+                sequence[max(0, a - at) : max(0, b - at)]
+                for sequence, at in zip(self.sequences, starts)
+            ]
+            found.append(sum(_counts(part, K) for part in parts))
+        return np.array(found)
+
+
+def _counts(sequence, n_categories):
+    """Return how often each category was seen, (K,)."""
+    if sequence.ndim == 1:
+        return np.bincount(sequence[sequence >= 0], minlength=n_categories)
+    return np.asarray(sequence.sum(axis=0))
 
 
 def _totals(sequence):

@@ -10,8 +10,9 @@ rows     : (K-1, D) what a state moves each node by
 
 import numpy as np
 
-from polystick.kernels import kernel
+from polystick.kernels import kernel, simd, wide
 from polystick.kernels.elementary import exp
+from polystick.kernels.wide import WIDTH
 
 
 @kernel
@@ -99,8 +100,17 @@ def _walk(children, slots, rows, offsets, cloud, room, out):
             shares[below, i] = other[i]
 
 
+@kernel(forceinline=True)
+def _count(slots):
+    """Return the number of slots in use."""
+    n_slots = 1
+    for node in range(len(slots)):
+        n_slots = max(n_slots, slots[node] + 1)
+    return n_slots
+
+
 @kernel
-def mean_probabilities(children, slots, rows, offsets, clouds, out):
+def mean_probabilities_scalar(children, slots, rows, offsets, clouds, out):
     """Write the mean over particles of the probabilities of each step.
 
     slots   : (K-1,) of the nodes, assigned
@@ -109,9 +119,63 @@ def mean_probabilities(children, slots, rows, offsets, clouds, out):
     out     : (S, K)
     """
     n_steps, d, n = clouds.shape
-    n_slots = 1
-    for node in range(len(slots)):
-        n_slots = max(n_slots, slots[node] + 1)
-    room = np.empty((n_slots, n)), np.empty(n), np.empty(n), np.empty(d)
+    room = np.empty((_count(slots), n)), np.empty(n), np.empty(n), np.empty(d)
     for t in range(n_steps):
         _walk(children, slots, rows, offsets[t], clouds[t], room, out[t])
+
+
+@kernel(inline="always")
+def _divide(node, offset, rows, cloud, places, shares, n_vectors):
+    """Share what is at places[0] out to places[1] and places[2]; return the sums of what goes both ways."""
+    here, first, second = places
+    left = right = wide.splat(0.0)
+    for v in range(n_vectors):
+        psi = wide.splat(-offset)
+        for p in range(rows.shape[1]):
+            move = wide.splat(-rows[node, p])
+            psi = wide.fma(move, wide.load(cloud, p * n_vectors + v), psi)
+        odds = wide.exp(psi)
+        chance = wide.div(wide.splat(1.0), wide.add(wide.splat(1.0), odds))
+        share = wide.load(shares, here * n_vectors + v)
+        share, other = wide.mul(share, chance), wide.mul(share, wide.mul(odds, chance))
+        wide.store(shares, first * n_vectors + v, share)
+        wide.store(shares, second * n_vectors + v, other)
+        left, right = wide.add(left, share), wide.add(right, other)
+    return left, right
+
+
+@kernel(inline="always")
+def _walk_in_vectors(children, slots, rows, offsets, cloud, shares, n_vectors, out):
+    """Do as in `_walk`; shares of leaves go to a slot of no use, the last."""
+    waste, lanes = shares.shape[0] // (n_vectors * WIDTH) - 1, np.empty(WIDTH)
+    for node in range(len(children)):
+        first, second = children[node, 0], children[node, 1]
+        places = (
+            slots[node],
+            slots[~first] if first < 0 else waste,
+            slots[~second] if second < 0 else waste,
+        )
+        left, right = _divide(node, offsets[node], rows, cloud, places, shares, n_vectors)
+        if first >= 0:
+            out[first] = wide.total(left, lanes)
+        if second >= 0:
+            out[second] = wide.total(right, lanes)
+
+
+@kernel
+def mean_probabilities_simd(children, slots, rows, offsets, clouds, out):
+    """Do as mean_probabilities_scalar, in vectors, whose lanes beyond the particles have no share."""
+    n_steps, d, n = clouds.shape
+    n_vectors = -(-n // WIDTH)
+    width = n_vectors * WIDTH
+    shares, cloud = np.zeros((_count(slots) + 1) * width), np.zeros(d * width)
+    for t in range(n_steps):
+        for i in range(width):
+            shares[i] = 1.0 / n if i < n else 0.0
+        for p in range(d):
+            for i in range(n):
+                cloud[p * width + i] = clouds[t, p, i]
+        _walk_in_vectors(children, slots, rows, offsets[t], cloud, shares, n_vectors, out[t])
+
+
+mean_probabilities = mean_probabilities_simd if simd.ENABLED else mean_probabilities_scalar

@@ -14,6 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+MANTISSA = {4: 23, 8: 52}  # bits, of numbers of so many bytes
 intrinsic: Any = numba.extending.intrinsic  # called without the typing context, which mypy misses
 
 
@@ -46,6 +47,9 @@ class Operations(NamedTuple):
     fma: Callable[..., Any]  # (x, y, z): z + x * y, rounded once
     fnma: Callable[..., Any]  # (x, y, z): z - x * y, rounded once
     where_zero: Callable[..., Any]  # (x, y, z): y in the lanes where x is 0, else z
+    least: Callable[..., Any]  # (x, y): x where x < y, else y
+    most: Callable[..., Any]  # (x, y): x where x > y, else y
+    raised: Callable[..., Any]  # (x, y): x times 2 to the power in the lowest bits of y
 
 
 def operations(vector):
@@ -72,7 +76,19 @@ def operations(vector):
     def where_zero(builder, x, y, z):
         return builder.select(builder.fcmp_ordered("==", x, ir.Constant(x.type, None)), y, z)
 
-    built = (add, mul, div, sqrt, fma, fnma, where_zero)
+    def least(builder, x, y):
+        return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+    def most(builder, x, y):
+        return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+    def raised(builder, x, y):
+        bits = ir.VectorType(ir.IntType(8 * vector.n_bytes), vector.width)
+        mantissa = ir.Constant(bits, [MANTISSA[vector.n_bytes]] * vector.width)
+        power = builder.shl(builder.bitcast(y, bits), mantissa)
+        return builder.bitcast(builder.add(builder.bitcast(x, bits), power), vector.llvm)
+
+    built = (add, mul, div, sqrt, fma, fnma, where_zero, least, most, raised)
     return Operations(*_memory(vector), *(_elementwise(vector, build) for build in built))
 
 
