@@ -6,7 +6,6 @@ where the others are.
 """
 
 import itertools
-import pickle
 import time
 import uuid
 from collections import defaultdict
@@ -14,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
+from polystick.clusters import messages
 from polystick.clusters.engine import ClusterError, Engine, Trouble, Worker
 from polystick.clusters.worker import (
     BlockError,
@@ -62,7 +61,7 @@ class ClusterRows:
         store: Path | None = None,
     ) -> None:
         self._engine, self._blocks, self._n_chains, self._store = engine, shards, n_chains, store
-        self._model, self._content = model, cloudpickle.dumps(model)
+        self._model, self._content = model, messages.written(model)
         self._run = uuid.uuid4().hex[:8]
         wanted = n_shards or SHARDS_EACH * max(1, len(engine.workers()))
         edges = np.linspace(0, len(shards), min(wanted, len(shards)) + 1).astype(int).tolist()
@@ -138,7 +137,7 @@ class ClusterRows:
         def content(numbers: Sequence[int]) -> bytes:
             blocks = [i for number in numbers for i in self._shards[number]]
             lent = [{i: chain[i] for i in blocks} for chain in states]
-            return bytes(cloudpickle.dumps(Order("lend", method, priors, keys, lent=lent)))
+            return messages.written(Order("lend", method, priors, keys, lent=lent))
 
         begun = time.monotonic()
         told = _told(self._ask(content))
@@ -228,7 +227,7 @@ class ClusterRows:
             return obey, given
 
         def take(result: bytes) -> Iterator[int]:
-            for part in pickle.loads(result):
+            for part in messages.read(result):
                 if isinstance(part, Lost):
                     self._homes.pop(part.number, None)
                 else:
@@ -336,7 +335,7 @@ class ClusterRows:
         blocks = self._shards[number]
         cut = getattr(self._blocks, "cut", None)
         some = cut(blocks) if cut else [self._blocks[i] for i in blocks]
-        return cloudpickle.dumps(Source(some, blocks.start, blocks.stop, self.n_blocks))
+        return messages.written(Source(some, blocks.start, blocks.stop, self.n_blocks))
 
     def _unhouse(self, numbers: Sequence[int], died: bool = False) -> None:
         now = time.monotonic()
@@ -382,7 +381,7 @@ class ClusterRows:
             return _snapshot_all, (self._run, numbers, self._version, folder)
 
         def take(result: bytes) -> Iterator[int]:
-            for number, snapshot in pickle.loads(result):
+            for number, snapshot in messages.read(result):
                 if isinstance(snapshot, Lost):
                     self._homes.pop(number, None)
                 else:
@@ -402,7 +401,7 @@ class ClusterRows:
 
 def _always(order: Order) -> Callable[[Sequence[int]], bytes]:
     """Return how an order is written that is the same for all shards."""
-    content = bytes(cloudpickle.dumps(order))
+    content = messages.written(order)
     return lambda numbers: content
 
 
@@ -421,7 +420,7 @@ def _load_all(
 
 def _snapshot_all(run: str, numbers: Sequence[int], version: int, folder: Path | None) -> bytes:
     found = [(n, take_snapshot(run, n, version, folder)) for n in numbers]
-    return bytes(cloudpickle.dumps(found))
+    return messages.written(found)
 
 
 def _remove(snapshot: Snapshot) -> None:

@@ -7,16 +7,15 @@ shard has carried out finds it lost, and it is sent anew.
 
 import hashlib
 import importlib.metadata
-import pickle
 import platform
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cloudpickle
 import numpy as np
 
+from polystick.clusters import messages
 from polystick.inference.execution import Serial, Threads, one_blas_thread
 from polystick.inference.files import read_arrays, write_arrays
 from polystick.inference.held import complaint, packed, unpacked, worked
@@ -223,12 +222,12 @@ def load(
 ) -> int:
     """Take a shard in, and bring it to where the others are by the orders since its start or snapshot."""
     with _ONE_AT_A_TIME:
-        shard = _Shard(pickle.loads(model), pickle.loads(source))
+        shard = _Shard(messages.read(model), messages.read(source))
         if snapshot is not None:
             shard.restore(snapshot)
         with _threads(n_threads) as execution, one_blas_thread():
             for order in orders:
-                part = shard.carry_out(pickle.loads(order), execution)
+                part = shard.carry_out(messages.read(order), execution)
                 if part.failed is not None:
                     raise BlockError(part.failed.error)
                 shard.version += 1
@@ -237,11 +236,8 @@ def load(
 
 
 def obey(run: str, numbers: Sequence[int], version: int, content: bytes, n_threads: int) -> bytes:
-    """Let shards carry out an order that follows on the order `version`; return their answers, pickled.
-
-    What Dask unpickles can't be written to, and kernels would be compiled anew for that.
-    """
-    order: Order = pickle.loads(content)
+    """Let shards carry out an order that follows on the order `version`; return their answers, written."""
+    order: Order = messages.read(content)
     found: list[Part | Lost] = []
     with _ONE_AT_A_TIME, _threads(n_threads) as execution, one_blas_thread():
         held = _RUNS.get(run, {})
@@ -257,7 +253,7 @@ def obey(run: str, numbers: Sequence[int], version: int, content: bytes, n_threa
                 shard.version += 1
                 held[number] = shard
             found.append(part)
-    return bytes(cloudpickle.dumps(_joined(found)))
+    return messages.written(_joined(found))
 
 
 def take_snapshot(run: str, number: int, version: int, folder: Path | None) -> Snapshot | Lost:

@@ -46,6 +46,8 @@ STICKS_PER_BLOCK = {"unstructured": 50}  # solved together; part of the result
 FEW_STICKS = 13  # of other solvers: they fill the cache
 UNSEEN = ("anchor", "spread")  # fields of rows that are no draws
 WORDS = {"level": "mean"}  # what a draw of it is called outside
+PRIOR_TRIES = 1000
+PRIOR_TURNS = 100
 START_SD = 0.7  # of theta among chains, in standard deviations of its prior, or 1 if that is less
 START_WEIGHT = (
     0.25  # of the counts where chains start: twice as far apart as counts would have them
@@ -133,10 +135,23 @@ class ProcessCounts:
 
     def _simulate_together(self, rng, sd):
         root = sd * np.linalg.cholesky(self.prior_correlation)
-        while True:  # bounds are wide where a correlation is believed in
+        for _ in range(PRIOR_TRIES):  # bounds are wide where a correlation is believed in
             theta = self.family.theta0 + root @ rng.standard_normal(len(root))
             if self._within_bounds(theta):
                 return theta
+        return self._simulate_in_turns(rng, sd)
+
+    def _simulate_in_turns(self, rng, sd):
+        """Draw each entry given the others, again and again: bounds that are narrow are seldom hit at once."""
+        centre, inverse = self.family.theta0, np.linalg.inv(self.prior_correlation)
+        away, bounds = np.zeros(len(centre)), (self.family.bounds - centre[:, None]) / sd
+        for _ in range(PRIOR_TURNS):
+            for j, (low, high) in enumerate(bounds):
+                width = inverse[j, j] ** -0.5
+                middle = away[j] - width**2 * np.sum(inverse[j] * away)
+                ends = (low - middle) / width, (high - middle) / width
+                away[j] = middle + width * truncnorm.rvs(*ends, random_state=rng)
+        return np.clip(centre + sd * away, *self.family.bounds.T)
 
     def _within_bounds(self, theta):
         low, high = self.family.bounds.T

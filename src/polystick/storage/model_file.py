@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from polystick.arguments import PathLike
 from polystick.inference.posterior import Posterior
 from polystick.inference.thinning import thinned, thinned_to
-from polystick.storage import archive
+from polystick.storage import archive, sense
 from polystick.storage.archive import ModelFileError
 from polystick.storage.values import Reader, Writer
 from polystick.validation import check_integer
@@ -76,4 +76,5 @@ def load(path: PathLike, *, max_bytes: int = _MOST_BYTES) -> Any:
         model = Reader(arrays, _USES * sum(array.nbytes for array in arrays) + 2**20).value(content)
         if not isinstance(model, BaseEstimator):
             raise ModelFileError("it holds no estimator")
+        sense.check(model)
         return _without_run(model)

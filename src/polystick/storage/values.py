@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 
 from polystick.decomposition import Decomposition
-from polystick.storage import formulas, known, tables
+from polystick.storage import formulas, known, sense, tables
 from polystick.storage.archive import ModelFileError
 
 __all__ = ["Reader", "Writer"]
@@ -164,11 +164,14 @@ def _read_object(reader, node):
         return kind(**state)
     if issubclass(kind, tuple):
         _need(kind, known.fields_of(kind), state)
+        sense.check_kinds(kind, state)
         return kind(**state)
     if dataclasses.is_dataclass(kind):
         _need(kind, [field.name for field in dataclasses.fields(kind)], state)
+        sense.check_kinds(kind, state)
     made = kind.__new__(kind)
     vars(made).update(_defaults(kind) | state)
+    sense.check_law(made)
     return made
 
 
