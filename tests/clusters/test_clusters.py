@@ -249,10 +249,14 @@ def _pids(client):
     return list(client.run(os.getpid, workers=list(told)).values())
 
 
-@pytest.mark.parametrize(("sweeps", "which"), [((3,), 1), ((13,), 2)], ids=["one", "both"])
-def test_kill_9_between_sweeps(sweeps, which, client, engine):
-    progress = kill_at(client, sweeps, which)
-    same(here(), run("topics", execution=on(engine, 4), progress=progress))
+@pytest.mark.parametrize(
+    ("case", "sweep", "which"),
+    [("topics", 3, 1), ("topics", 13, 2), ("rows that move", 5, 1)],
+    ids=["one", "both", "rows"],
+)
+def test_kill_9_between_sweeps(case, sweep, which, client, engine):
+    progress = kill_at(client, [sweep], which)
+    same(here(case), run(case, execution=on(engine, 4), progress=progress))
 
 
 def test_kill_9_at_any_time(client, engine, tmp_path):
