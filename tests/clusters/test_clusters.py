@@ -481,6 +481,20 @@ def test_a_cluster_that_speaks_tls(tmp_path):
             same(here(), run("topics", GIBBS, on(Engine(client, 60.0), 3)))
 
 
+def test_rows_are_told_by_the_parts_of_a_corpus(tmp_path):
+    write_corpus(tmp_path / "corpus", small_corpus(70)[1], 40)
+    blocks = weak_model(4, 30).shards(Corpus(tmp_path / "corpus"), 8)
+    first = blocks.parts[0].stop
+    assert (
+        cluster_rows.told_of(range(first), blocks)
+        == f"blocks 0 to {first - 1} of parts 0 to 0 of the corpus"
+    )
+    assert cluster_rows.told_of(range(2, first + 1), blocks).endswith(
+        "of parts 0 to 1 of the corpus"
+    )
+    assert cluster_rows.told_of(range(2, 5), [None] * 9) == "blocks 2 to 4 of the rows"
+
+
 INTERRUPTED = """
 import numpy as np, os, signal, threading, warnings
 from polystick import CorrelatedTopicModel, Gibbs, cluster
