@@ -9,10 +9,11 @@ tokens and the checksum of each part, the words and how often each occurs. `poly
 import contextlib
 import hashlib
 import json
+import mmap
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -52,36 +53,65 @@ class FilePart:
         self.path, self.n_rows, self.n_tokens, self.sha256 = path, n_rows, n_tokens, sha256
         self._members: dict[str, Member] | None = None
         self._unpacked: dict[str, Array] = {}
+        self._ends: Array | None = None
         self._stamp: tuple[int, ...] | None = None  # of the file that was checked
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_unpacked": {}, "_stamp": None}
+        return {**vars(self), "_unpacked": {}, "_ends": None, "_stamp": None}
 
     def array(self, name: str) -> Array:
         """Return an array of the part."""
+        member = self._member(name)
+        if member is None:
+            return self._unpack(name)
+        n = int(np.prod(member.shape))
+        if not n:
+            return np.empty(member.shape, member.dtype)
+        with self._readable(), open(self.path, "rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return np.frombuffer(mapped, member.dtype, n, member.offset).reshape(member.shape)
+
+    def runs(self, name: str, starts: Array, sizes: Array) -> Array:
+        """Return runs of an array, one after another; many short ones are quicker to read than to map."""
+        member = self._member(name)
+        if member is None:
+            return self._unpack(name)[_cells(starts, sizes)]
+        width = member.dtype.itemsize
+        places = zip((width * sizes).tolist(), (member.offset + width * starts).tolist())
+        with self._readable(), open(self.path, "rb", buffering=0) as file:
+            content = b"".join([_read(file, *place) for place in places])
+            return np.frombuffer(content, member.dtype, int(sizes.sum()))
+
+    def ends(self) -> Array:
+        """Return where rows begin and end."""
+        if self._ends is None:
+            self._ends = np.array(self.array("indptr"))
+        return self._ends
+
+    def _member(self, name: str) -> Member | None:
+        """Return where an array lies in the file; None: nowhere that can be mapped."""
         if self.sha256 and _stamp(self.path) != self._stamp:
             self.check()
-        try:
-            members = self._members
-            if members is None:
+        members = self._members
+        if members is None:
+            with self._readable():
                 members = self._members = _members(self.path)
-            if name not in members:
-                return self._unpack(name)
-            dtype, shape, offset = members[name]
-            if not np.prod(shape):
-                return np.empty(shape, dtype)
-            mapped = np.memmap(self.path, dtype, "r", offset, shape)
+        return members.get(name)
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise CorpusError(
                 f"{self.path} must be a CSR matrix as scipy.sparse.save_npz writes it ({error}); pack the "
                 "corpus again"
             ) from error
-        return mapped
 
     def _unpack(self, name: str) -> Array:
         unpacked = self._unpacked
         if name not in unpacked:
-            with np.load(self.path, allow_pickle=False) as arrays:
+            with self._readable(), np.load(self.path, allow_pickle=False) as arrays:
                 unpacked[name] = np.asarray(arrays[name])
         return unpacked[name]
 
@@ -93,7 +123,7 @@ class FilePart:
                 f"{self.path} has changed since its manifest was written: its checksum does not fit; "
                 f"restore it, or delete {MANIFEST} to take it as it is now"
             )
-        self._members, self._unpacked, self._stamp = None, {}, stamp
+        self._members, self._unpacked, self._ends, self._stamp = None, {}, None, stamp
 
 
 class MemoryPart:
@@ -109,6 +139,12 @@ class MemoryPart:
 
     def array(self, name: str) -> Array:
         return np.asarray(getattr(self.counts, name))
+
+    def runs(self, name: str, starts: Array, sizes: Array) -> Array:
+        return self.array(name)[_cells(starts, sizes)]
+
+    def ends(self) -> Array:
+        return self.array("indptr")
 
     def check(self) -> None:
         """Do nothing: it can't have changed."""
@@ -236,19 +272,20 @@ class Corpus:
     def take(self, numbers: Array) -> scipy.sparse.csr_array:
         """Return the counts of the documents of these numbers, in their order."""
         of_part = np.searchsorted(self.offsets, numbers, side="right") - 1
-        used, order = np.unique(of_part), np.argsort(of_part, kind="stable")
-        found = [self._taken(p, numbers[of_part == p] - self.offsets[p]) for p in used.tolist()]
-        stacked = found[0] if len(found) == 1 else scipy.sparse.vstack(found, format="csr")
-        return stacked[np.argsort(order)]
-
-    def _taken(self, number: int, rows: Array) -> scipy.sparse.csr_array:
-        part = self.parts[number]
-        ends = part.array("indptr")
-        starts, sizes = np.array(ends[rows], np.int64), np.array(ends[rows + 1] - ends[rows])
+        places = {p: np.flatnonzero(of_part == p) for p in np.unique(of_part).tolist()}
+        taken = {
+            p: _taken(self.parts[p], numbers[at] - self.offsets[p]) for p, at in places.items()
+        }
+        sizes = np.zeros(len(numbers), np.int64)
+        for p, at in places.items():
+            sizes[at] = taken[p].sizes
         edges = np.concatenate([[0], np.cumsum(sizes)])
-        cells = np.arange(edges[-1]) + np.repeat(starts - edges[:-1], sizes)
-        data, indices = (np.asarray(part.array(name)[cells]) for name in ("data", "indices"))
-        return scipy.sparse.csr_array((data, indices, edges), shape=(len(rows), self.shape[1]))
+        data = _room(edges[-1], [each.data for each in taken.values()])
+        indices = _room(edges[-1], [each.indices for each in taken.values()])
+        for p, at in places.items():
+            cells = _cells(edges[at], sizes[at])
+            data[cells], indices[cells] = taken[p].data, taken[p].indices
+        return scipy.sparse.csr_array((data, indices, edges), shape=(len(numbers), self.shape[1]))
 
     def row_cells(self) -> Array:
         """Return how many words each document has, (n,)."""
@@ -257,6 +294,36 @@ class Corpus:
     def row_tokens(self) -> Array:
         """Return how many tokens each document has, (n,)."""
         return np.concatenate([_tokens_of(part) for part in self.parts])
+
+
+class Taken(NamedTuple):
+    """Some documents of a part, one after another."""
+
+    sizes: Array  # words of each
+    data: Array
+    indices: Array
+
+
+def _taken(part: Any, rows: Array) -> Taken:
+    ends = part.ends()
+    starts = ends[rows].astype(np.int64)
+    sizes = ends[rows + 1] - starts
+    return Taken(sizes, part.runs("data", starts, sizes), part.runs("indices", starts, sizes))
+
+
+def _read(file: IO[bytes], n_bytes: int, place: int) -> bytes:
+    file.seek(place)
+    return file.read(n_bytes)
+
+
+def _cells(starts: Array, sizes: Array) -> Array:
+    """Return the numbers of runs of cells, one run after another."""
+    before = np.cumsum(sizes) - sizes
+    return np.arange(sizes.sum()) + np.repeat(starts - before, sizes)
+
+
+def _room(n: int, arrays: Sequence[Array]) -> Array:
+    return np.empty(n, np.result_type(*arrays) if arrays else np.int32)
 
 
 class CorpusWriter:

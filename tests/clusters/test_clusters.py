@@ -249,10 +249,14 @@ def _pids(client):
     return list(client.run(os.getpid, workers=list(told)).values())
 
 
-@pytest.mark.parametrize(("sweeps", "which"), [((3,), 1), ((13,), 2)], ids=["one", "both"])
-def test_kill_9_between_sweeps(sweeps, which, client, engine):
-    progress = kill_at(client, sweeps, which)
-    same(here(), run("topics", execution=on(engine, 4), progress=progress))
+@pytest.mark.parametrize(
+    ("case", "sweep", "which"),
+    [("topics", 3, 1), ("topics", 13, 2), ("rows that move", 5, 1)],
+    ids=["one", "both", "rows"],
+)
+def test_kill_9_between_sweeps(case, sweep, which, client, engine):
+    progress = kill_at(client, [sweep], which)
+    same(here(case), run(case, execution=on(engine, 4), progress=progress))
 
 
 def test_kill_9_at_any_time(client, engine, tmp_path):
@@ -475,6 +479,20 @@ def test_a_cluster_that_speaks_tls(tmp_path):
         assert all(address.startswith("tls://") for address in Engine(client, 60.0).workers())
         with cluster(client):
             same(here(), run("topics", GIBBS, on(Engine(client, 60.0), 3)))
+
+
+def test_rows_are_told_by_the_parts_of_a_corpus(tmp_path):
+    write_corpus(tmp_path / "corpus", small_corpus(70)[1], 40)
+    blocks = weak_model(4, 30).shards(Corpus(tmp_path / "corpus"), 8)
+    first = blocks.parts[0].stop
+    assert (
+        cluster_rows.told_of(range(first), blocks)
+        == f"blocks 0 to {first - 1} of parts 0 to 0 of the corpus"
+    )
+    assert cluster_rows.told_of(range(2, first + 1), blocks).endswith(
+        "of parts 0 to 1 of the corpus"
+    )
+    assert cluster_rows.told_of(range(2, 5), [None] * 9) == "blocks 2 to 4 of the rows"
 
 
 INTERRUPTED = """

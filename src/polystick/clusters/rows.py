@@ -353,10 +353,9 @@ class ClusterRows:
 
     def _refuse_deadly(self, number: int) -> None:
         if len(self._deaths[number]) >= MOST_DEATHS:
-            blocks = self._shards[number]
             raise ClusterError(
-                f"{MOST_DEATHS} workers died while they held blocks {blocks.start} to {blocks.stop - 1} of "
-                f"the rows (memory limit {self._limit / 1e9:.1f} GB); give workers more memory, and go on "
+                f"{MOST_DEATHS} workers died while they held {told_of(self._shards[number], self._blocks)} "
+                f"(memory limit {self._limit / 1e9:.1f} GB); give workers more memory, and go on "
                 "from the checkpoint with resume=True"
             )
 
@@ -397,6 +396,16 @@ class ClusterRows:
 
     def _snapshot_kind(self) -> Any:
         return self._all_arrays()[0].kind
+
+
+def told_of(shard: range, blocks: Sequence[Any]) -> str:
+    """Say which rows a shard has."""
+    parts = getattr(blocks, "parts", None) or []
+    held = [
+        n for n, part in enumerate(parts) if part.start < shard.stop and shard.start < part.stop
+    ]
+    of_what = f"parts {held[0]} to {held[-1]} of the corpus" if held else "the rows"
+    return f"blocks {shard.start} to {shard.stop - 1} of {of_what}"
 
 
 def _always(order: Order) -> Callable[[Sequence[int]], bytes]:
