@@ -2,11 +2,11 @@
 
 Alice (the first 4000 of its 1000 commonest words to learn from, the next 1500 scored) and the State of the
 Union, all addresses in order, as one sequence of its 1000 commonest words: 40,000 and 200,000 to learn
-from, the next 5000 scored. On those the constants of the memory were chosen. On these nothing was: articles of the
-Associated Press, one after another; codons of a stretch of human chromosome 22; and words from a Markov chain whose
-rows are Dirichlet about Zipf's law. Nats per token, one step ahead. `baselines.ngrams` are tuned on the last tenth
-of what was seen and count on through what is scored; so does the model's memory. An interval is 95 %, of
-the difference to the model, by a bootstrap of stretches of 50 tokens.
+from, the next 5000 scored. On those the constants of the memory were chosen. On these nothing was: articles
+of the Associated Press, one after another; codons of a stretch of human chromosome 22; and words from a
+Markov chain whose rows are Dirichlet about Zipf's law. Nats per token, one step ahead. `baselines.ngrams`
+are tuned on the last tenth of what was seen and count on through what is scored; so does the model's
+memory. An interval is 95 %, of the difference to the model, by a bootstrap of stretches of 50 tokens.
 
     python benchmarks/sequence_text.py [Alice] [SOTU-40k] [SOTU-200k] [AP-4k] [AP-40k] [codons] [Markov]
 """
@@ -16,7 +16,6 @@ import csv
 import gzip
 import json
 import lzma
-
 import os
 import re
 import sys
