@@ -9,7 +9,7 @@ import pytest
 
 import naive_memory
 from dynamics_tools import make_model, resample
-from joint import Law, first_and_second
+from joint import Law, first_and_second, ranks, uniform_pvalues
 from polystick import Gibbs, MultinomialLDS
 from polystick.decomposition import Decomposition
 from polystick.models.dynamics import MultinomialDynamics
@@ -182,6 +182,43 @@ class BoldBiases(MultinomialDynamics):
 )
 def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
     assert LAW.worst_z(resample(make(wrong), LENGTHS), 4000, rng) > MAX_Z
+
+
+def sbc(model, n_simulations, rng, n_draws=19):
+    """Ranks of the weights, of the biases and their scale, and of what states do."""
+    totals, law, found = [np.ones(60, np.int64), np.ones(25, np.int64)], make(), []
+    for seed in range(n_simulations):
+        parameters, rows, counts = law.simulate(totals, rng)
+        gibbs = Gibbs(n_draws, n_burn=100, thin=40, n_chains=1, keep=("states",))
+        posterior = gibbs.run(model, model.shards(counts), seed=seed)
+        described = law.describe_parameters(parameters)
+        weights, drawn = described["memory_weights"], posterior["memory_weights"][0]
+        pairs = [
+            (weights[:2].sum(), drawn[:, :2].sum(axis=1)),  # of the caches one counts
+            (weights[2:], drawn[:, 2:]),
+            *((described[name], posterior[name][0]) for name in ("bias_scale", "emission_bias")),
+            (
+                described["emission"][:, 0] * rows.states[5, 0],
+                posterior["emission"][0, :, :, 0] * posterior["states"][0, :, 5],
+            ),
+        ]
+        found.append(np.concatenate([ranks(t, d).ravel() for t, d in pairs]))
+    return uniform_pvalues(np.array(found), n_draws)
+
+
+@pytest.mark.slow
+@needs_jit
+def test_sbc(rng):
+    p = sbc(make(), 200, rng)
+    assert p.min() > 1e-4, p
+
+
+@pytest.mark.slow
+@needs_jit
+@pytest.mark.parametrize("wrong", [Forgotten, BoldBiases])
+def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
+    p = sbc(make(wrong), 200, rng)
+    assert p.min() < 1e-4, p
 
 
 # frequencies
