@@ -118,7 +118,7 @@ def models(n_seen, n_categories):
     if n_seen > MOST:
         return
     yield "MultinomialLDS, memory=None", MultinomialLDS(memory=None, **run)
-    yield "MultinomialHMM", MultinomialHMM(10, emission_concentration=0.01, **run)
+    yield "MultinomialHMM", MultinomialHMM(10, **run)
 
 
 def values_of(name, tokens, n_seen, n_categories):
