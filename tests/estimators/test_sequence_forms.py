@@ -1,5 +1,7 @@
 """The forms that others give sequences: columns with lengths, batches of tokens."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,3 +151,19 @@ def test_a_table_of_another_width_hears_of_lists():
         ValueError, match=r"seen in fit as columns; sequence 0 has 30; where each row"
     ):
         face.score(tokens)
+
+
+@pytest.mark.parametrize("n", [1, 3, 10])
+def test_stretches_go_over_the_ends_of_sequences(n):
+    rng = np.random.default_rng(n)
+    lengths = (3, 1, 40, 7, 2)
+    tokens = [rng.integers(-1, 6, length) for length in lengths]
+    counts = [rng.integers(0, 5, (length, 6)) for length in lengths]
+    whole, table = np.concatenate(tokens), np.concatenate(counts)
+    edges = len(whole) * np.arange(n + 1) // n
+    of_tokens = read_sequences(tokens, n_categories=6).stretches(n)
+    of_counts = read_sequences(counts).stretches(n)
+    for i, (a, b) in enumerate(itertools.pairwise(edges)):
+        seen = whole[a:b][whole[a:b] >= 0]
+        np.testing.assert_array_equal(of_tokens[i], np.bincount(seen, minlength=6))
+        np.testing.assert_array_equal(of_counts[i], table[a:b].sum(axis=0))

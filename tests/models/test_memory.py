@@ -1,13 +1,15 @@
 """Memory of tokens, and biases whose scale is learned: features, the law, sweeps, and wrong ones."""
 
+import itertools
 from dataclasses import dataclass
 
 import numba
 import numpy as np
 import pytest
 
+import naive_memory
 from dynamics_tools import make_model, resample
-from joint import Law, first_and_second
+from joint import Law, first_and_second, ranks, uniform_pvalues
 from polystick import Gibbs, MultinomialLDS
 from polystick.decomposition import Decomposition
 from polystick.models.dynamics import MultinomialDynamics
@@ -44,7 +46,7 @@ def test_kernel_and_history_agree(tree, half_lives, order, rng):
     levels = np.concatenate([found for _, found in memory.levels(tokens, starts, weights)])
     for a, b in ((0, 25), (25, 70)):
         for t in range(a, b):
-            wanted = memory.after(tokens[a:t])
+            wanted = naive_memory.after(memory, tokens[a:t])
             np.testing.assert_allclose(levels[t], wanted @ weights, atol=1e-12)
             if tokens[t] >= 0:
                 nodes = paths.nodes[paths.starts[tokens[t]] : paths.starts[tokens[t] + 1]]
@@ -54,18 +56,49 @@ def test_kernel_and_history_agree(tree, half_lives, order, rng):
     assert at == len(features)
 
 
+@pytest.mark.parametrize(("half_lives", "order"), [((3.0, 20.0), 2), ((), 1), ((4.0,), 0)])
+@pytest.mark.parametrize("cuts", [[0, 70], [0, 1, 1, 40, 41, 43, 70], range(71)], ids=len)
+def test_what_is_kept_is_all_of_a_history(half_lives, order, cuts, rng):
+    """In whatever pieces it comes; and of one past there may be several futures."""
+    memory = Memory(Decomposition.balanced(7), rng.random(7) + 0.1, half_lives, order)
+    tokens = rng.integers(0, 3, 70) + 2 * rng.integers(0, 3, 70)
+    tokens[[10, 40, 41]] = -1
+    kept, pasts = memory.nothing, []
+    for a, b in itertools.pairwise(cuts):
+        pasts.append(kept)
+        kept = memory.then(kept, tokens[a:b])
+        memory.then(kept, rng.integers(0, 7, 9))
+        wanted = naive_memory.after(memory, tokens[:b])
+        np.testing.assert_allclose(memory.after(kept), wanted, atol=1e-12)
+    for a, past in zip(cuts, pasts):
+        wanted = naive_memory.after(memory, tokens[:a])
+        np.testing.assert_allclose(memory.after(past), wanted, atol=1e-12)
+    assert len(kept.runs) <= 1 + np.log2(70)
+
+
+def test_a_stream_of_tokens_is_kept_in_few_runs(rng):
+    memory = Memory(Decomposition.balanced(50), np.ones(50), (9.0,), 2)
+    kept = memory.nothing
+    for token in rng.integers(0, 50, 1000):
+        kept = memory.then(kept, np.array([token]))
+    sizes = [len(run[1].tokens) for run in kept.runs]
+    assert len(sizes) <= 10
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(run[0].counts.sum() for run in kept.runs) == 999
+
+
 def test_long_caches_do_not_overflow(rng):
     memory = Memory(Decomposition.balanced(3), np.ones(3), (0.5,), 0)
     tokens = rng.integers(0, 3, 400)  # 2^800 without a new scale
     (found,) = memory.levels(tokens, np.array([0, 400]), np.ones(1))
-    np.testing.assert_allclose(found[1][-1], memory.after(tokens[:-1])[:, 0])
+    np.testing.assert_allclose(found[1][-1], naive_memory.after(memory, tokens[:-1])[:, 0])
 
 
 def test_one_weight_alone_is_a_mixture_with_the_unigram(rng):
     tree, u = Decomposition.balanced(6), rng.dirichlet(np.ones(6))
     tokens = rng.integers(0, 6, 200)
     memory = Memory(tree, u, (30.0,), 1)
-    found = memory.after(tokens)
+    found = naive_memory.after(memory, tokens)
     cached, bigram = (tree.probabilities(tree.psi(u) + f) for f in found.T)
     ages = np.arange(len(tokens), 0, -1)
     counts = np.bincount(tokens, 0.5 ** (ages / 30.0), minlength=6)
@@ -151,6 +184,43 @@ def test_geweke_rejects_a_sabotaged_sweep(wrong, rng):
     assert LAW.worst_z(resample(make(wrong), LENGTHS), 4000, rng) > MAX_Z
 
 
+def sbc(model, n_simulations, rng, n_draws=19):
+    """Ranks of the weights, of the biases and their scale, and of what states do."""
+    totals, law, found = [np.ones(60, np.int64), np.ones(25, np.int64)], make(), []
+    for seed in range(n_simulations):
+        parameters, rows, counts = law.simulate(totals, rng)
+        gibbs = Gibbs(n_draws, n_burn=100, thin=40, n_chains=1, keep=("states",))
+        posterior = gibbs.run(model, model.shards(counts), seed=seed)
+        described = law.describe_parameters(parameters)
+        weights, drawn = described["memory_weights"], posterior["memory_weights"][0]
+        pairs = [
+            (weights[:2].sum(), drawn[:, :2].sum(axis=1)),  # of the caches one counts
+            (weights[2:], drawn[:, 2:]),
+            *((described[name], posterior[name][0]) for name in ("bias_scale", "emission_bias")),
+            (
+                described["emission"][:, 0] * rows.states[5, 0],
+                posterior["emission"][0, :, :, 0] * posterior["states"][0, :, 5],
+            ),
+        ]
+        found.append(np.concatenate([ranks(t, d).ravel() for t, d in pairs]))
+    return uniform_pvalues(np.array(found), n_draws)
+
+
+@pytest.mark.slow
+@needs_jit
+def test_sbc(rng):
+    p = sbc(make(), 200, rng)
+    assert p.min() > 1e-4, p
+
+
+@pytest.mark.slow
+@needs_jit
+@pytest.mark.parametrize("wrong", [Forgotten, BoldBiases])
+def test_sbc_rejects_a_sabotaged_sweep(wrong, rng):
+    p = sbc(make(wrong), 200, rng)
+    assert p.min() < 1e-4, p
+
+
 # frequencies
 
 
@@ -212,4 +282,5 @@ def test_frequencies_of_next_to_nothing():
         [[10**9, 0], [10**9, 5]],
     ):
         found = smoothed(np.array(stretches))
-        assert found.min() > 0 and found.sum() == pytest.approx(1.0)
+        assert found.min() > 0
+        assert found.sum() == pytest.approx(1.0)

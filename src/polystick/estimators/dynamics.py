@@ -47,9 +47,9 @@ class MultinomialLDS(DynamicsEstimator):
     emission_scale : float
         Prior standard deviation of the emission's entries.
     bias_scale : "learned" or float
-        Prior standard deviation of the biases, about the logits of smoothed frequencies (a number is added to
-        each count, such that each token is foretold by the others: empirical Bayes). It is learned, or fixed;
-        mean field has 0.3 in the place of "learned".
+        Prior standard deviation of the biases, about the logits of smoothed frequencies (counts less a
+        discount, which goes to all categories alike, such that each tenth of the steps is foretold by the
+        others: empirical Bayes). It is learned, or fixed; mean field has 0.3 in the place of "learned".
     input_scale : float
         Prior standard deviation of what inputs do.
     memory : "auto", "cache", "context", "both" or None

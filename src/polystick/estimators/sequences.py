@@ -4,7 +4,6 @@ A sequence is read as tokens (steps,), -1 where one is missing, or as rows of co
 empty where nothing was seen.
 """
 
-import itertools
 import numbers
 from typing import NamedTuple
 
@@ -52,18 +51,15 @@ class Read(NamedTuple):
 
     def stretches(self, n):
         """How often each category was seen (n, K) in n stretches of steps, one after another."""
-        K, found = len(self.categories), []
-        edges, starts = (
-            self.lengths.sum() * np.arange(n + 1) // n,
-            np.cumsum(self.lengths) - self.lengths,
-        )
-        for a, b in itertools.pairwise(edges):
-            parts = [
-                sequence[max(0, a - at) : max(0, b - at)]
-                for sequence, at in zip(self.sequences, starts)
-            ]
-            found.append(sum(_counts(part, K) for part in parts))
-        return np.array(found)
+        stops, K = np.cumsum(self.lengths), len(self.categories)
+        starts, found = stops - self.lengths, np.zeros((n, K), dtype=np.int64)
+        edges = stops[-1] * np.arange(n + 1) // n
+        for counts, a, b in zip(found, edges, edges[1:]):
+            first, last = np.searchsorted(stops, a, "right"), np.searchsorted(starts, b)
+            for i in range(first, last):
+                here = slice(max(0, a - starts[i]), b - starts[i])
+                counts += _counts(self.sequences[i][here], K)
+        return found
 
 
 def _counts(sequence, n_categories):

@@ -17,7 +17,10 @@ from polystick.estimators.sequence_results import Likeliest, likeliest
 from polystick.estimators.sequences import Read, as_list
 from polystick.estimators.tables import tabled
 from polystick.inference.execution import execution_for, one_blas_thread
+from polystick.models.memory import NUMBERS_AT_ONCE
+from polystick.models.remembered import Remembered
 from polystick.models.sequence_filter import prediction_key
+from polystick.models.sequence_splits import follow
 from polystick.validation import check_integer
 
 __all__ = ["FilterState", "Updated", "draw_paths", "filter_state", "predict_next", "update"]
@@ -35,6 +38,7 @@ class FilterState:
     predictors: tuple  # of the draws
     options: dict  # of their filters
     afters: tuple | None = None  # what they go on from, once there was a step
+    past: Remembered | None = None  # what the memory of all has kept, where the model has one
     index: pd.Index | None = None  # of the last steps, where all have names
 
     def __repr__(self):
@@ -89,8 +93,7 @@ def update(
     """Let a filter see new steps of its sequence.
 
     In whatever pieces a sequence comes, the numbers are those of `predict_proba`, `score_samples` and
-    `forecast` of all of it by itself. Where the model has a memory of tokens, an update reads all of the
-    sequence so far again.
+    `forecast` of all of it by itself. An update costs what its new steps cost, however long the sequence is.
 
     Parameters
     ----------
@@ -109,10 +112,12 @@ def update(
     _need_state(state)
     if n_top is not None:
         check_integer("n_top", n_top, at_least=1)
-    read = _read_one(face, X, inputs)
-    state, found = _advanced(face, state, read, ("predicted",))
-    values = scores.log_mean_exp(np.stack([each.values for each in found]), axis=0)
-    ahead = np.mean([each.predicted for each in found], axis=0)
+    read, parts = _read_one(face, X, inputs), []
+    for piece in _pieces(face, state, read):
+        state, found = _advanced(face, state, piece, ("predicted",))
+        values = scores.log_mean_exp(np.stack([each.values for each in found]), axis=0)
+        parts.append((values, np.mean([each.predicted for each in found], axis=0)))
+    values, ahead = map(np.concatenate, zip(*parts))
     if n_top is None:
         return Updated(state, tabled(face, ahead, read.indexes[0]), values)
     top, pi = likeliest(ahead, n_top)
@@ -161,7 +166,7 @@ def _read_one(face, X, inputs):
 
 def _advanced(face, state, read: Read, show):
     """Return the state after new steps, and what the filter of each draw found."""
-    (shard,) = face._shards(face.model_, read)
+    shard, past = _remembering(face, state, read)
     n_steps = int(read.lengths[0])
     n_jobs = face.n_jobs if n_steps > _FEW_STEPS else 1
 
@@ -178,8 +183,44 @@ def _advanced(face, state, read: Read, show):
     if state.afters is not None and index is not None:
         index = None if state.index is None else state.index.append(index)
     index = None if index is None else index[-_NAMED_STEPS:]
-    now = dataclasses.replace(state, n_steps=state.n_steps + n_steps, afters=afters, index=index)
+    now = dataclasses.replace(
+        state, n_steps=state.n_steps + n_steps, afters=afters, past=past, index=index
+    )
     return now, found
+
+
+def _memory(face):
+    """Return the memory of the model, or None."""
+    return getattr(face.model_, "memory", None)
+
+
+def _remembering(face, state, read):
+    """Return the new steps as a block, and what is remembered after them."""
+    (shard,), memory = face._shards(face.model_, read), _memory(face)
+    if memory is None:
+        return shard, None
+    if state.past is None:
+        return shard, memory.then(memory.nothing, shard.tokens)
+    return follow(shard, state.past, memory)
+
+
+def _pieces(face, state, read):
+    """Cut new steps where what is remembered of all categories at each would take much room."""
+    memory, n_steps = _memory(face), int(read.lengths[0])
+    if memory is None or state.past is None:
+        return [read]
+    size = max(1, NUMBERS_AT_ONCE // (memory.size * face.n_features_in_))
+    return [_part(read, slice(at, at + size)) for at in range(0, max(1, n_steps), size)]
+
+
+def _part(read, here):
+    """Return some steps of one sequence."""
+    (sequence,), (index,) = read.sequences, read.indexes
+    return read._replace(
+        sequences=[sequence[here]],
+        inputs=None if read.inputs is None else [read.inputs[0][here]],
+        indexes=(None if index is None else index[here],),
+    )
 
 
 def _need_stream(face):

@@ -4,10 +4,7 @@ bytes takes them at once, others in halves. Where `simd.ENABLED` is false, kerne
 
 from numba import types
 
-from polystick.kernels import kernel
-from polystick.kernels.elementary import (
-    C2, C3, C4, C5, C6, C7, C8, C9, C10, C11, C12, LN2_HIGH, LN2_LOW, LOG2_E, SHIFTER,
-)  # fmt: skip
+from polystick.kernels import elementary, kernel
 from polystick.kernels.vectors import Vector, operations
 
 __all__ = ["WIDTH", "add", "div", "exp", "fma", "load", "mul", "splat", "store", "total"]
@@ -29,14 +26,18 @@ def _line(r, first, second):
 def exp(x):
     """Return e^x as `elementary.exp` does, with fewer roundings."""
     x = least(most(x, splat(-700.0)), splat(700.0))
-    shifted = fma(x, splat(LOG2_E), splat(SHIFTER))
-    k = add(shifted, splat(-SHIFTER))
-    r = fnma(k, splat(LN2_LOW), fnma(k, splat(LN2_HIGH), x))
+    shifted = fma(x, splat(elementary.LOG2_E), splat(elementary.SHIFTER))
+    k = add(shifted, splat(-elementary.SHIFTER))
+    r = fnma(k, splat(elementary.LN2_LOW), fnma(k, splat(elementary.LN2_HIGH), x))
     r2 = mul(r, r)
     r4 = mul(r2, r2)
-    low = fma(r2, _line(r, C2, C3), add(splat(1.0), r))
-    middle = fma(r2, _line(r, C6, C7), _line(r, C4, C5))
-    high = fma(r4, splat(C12), fma(r2, _line(r, C10, C11), _line(r, C8, C9)))
+    low = fma(r2, _line(r, elementary.C2, elementary.C3), add(splat(1.0), r))
+    middle = fma(r2, _line(r, elementary.C6, elementary.C7), _line(r, elementary.C4, elementary.C5))
+    high = fma(
+        r4,
+        splat(elementary.C12),
+        fma(r2, _line(r, elementary.C10, elementary.C11), _line(r, elementary.C8, elementary.C9)),
+    )
     return raised(fma(r4, fma(r4, high, middle), low), shifted)
 
 

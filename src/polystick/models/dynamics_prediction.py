@@ -19,7 +19,7 @@ class After(NamedTuple):
     rows: np.ndarray  # (n,) ids
     particles: np.ndarray  # (n, M, D) of its states
     kept: stick_filter.Kept  # what a filter needs to go on, of no sequence if not asked for
-    histories: tuple  # of tokens (T,) of each; () without a memory
+    histories: tuple  # of each, what is remembered and the tokens after that; () without a memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +39,13 @@ class Predictor:
         moments = np.empty(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d, d))
         found = stick_filter.Found(*moments, np.empty((n, d, n_shown)), *clouds)
         stick_filter.filter_sequences(
-            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard, before),
+            key.at("filter"), shard.rows, shard.starts, self._law(shard), self._splits(shard),
             self.prior.white, shard.known, n_particles, found, kept,
         )  # fmt: skip
         root = self.prior.chain.root
-        after = After(
-            shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept, histories(shard, before)
-        )
+        after = After(shard.rows, np.swapaxes(found.after, 1, 2) @ root.T, kept, histories(shard))
         ahead, current = (
-            self.expected(cloud, shard, before) if name in show else None
+            self.expected(cloud, shard) if name in show else None
             for name, cloud in zip(SHOWS, clouds)
         )
         if current is None:
@@ -63,40 +61,42 @@ class Predictor:
         bias = np.ascontiguousarray(bias)
         return stick_filter.Law(white.dynamics, bias, white.start, white.spread)
 
-    def _splits(self, shard, before):
+    def _splits(self, shard):
         splits = shard.splits
         hits, tries = (part.astype(np.float64) for part in (splits.successes, splits.trials))
-        offsets = self.offsets(shard, before)
+        offsets = self.offsets(shard)
         return stick_filter.Splits(splits.starts, splits.nodes, hits, tries, offsets)
 
-    def offsets(self, shard, before):
+    def offsets(self, shard):
         """Return what memory adds to psi of the active splits of all steps."""
         if self.model.memory is None:
             return np.zeros(len(shard.splits.nodes))
-        recalled = shard.recalled
-        if before is not None:
-            recalled = self.model.memory.features(shard.tokens, shard.starts, before.histories)
-        return levels(recalled, self.prior.memory_weights)
+        return levels(shard.recalled, self.prior.memory_weights)
 
-    def expected(self, clouds, shard, before):
+    def expected(self, clouds, shard):
         """Return the mean over particles (S, D, M), which are white, of probabilities (S, K)."""
         d, decomposition = self.model.n_dims, self.model.decomposition
         children, slots = decomposition.children, np.empty(self.model.n_sticks, dtype=np.int64)
         tree_means.assign_slots(children, slots)
         moves, rest = (np.ascontiguousarray(part) for part in np.split(self.prior.white, [d], 1))
         result = np.empty((len(clouds), decomposition.n_categories))
-        past = None if before is None else before.histories
-        for here, level in self.levels(shard.tokens, shard.starts, past):
+        for here, level in self.levels_of(shard):
             offsets = shard.known[here] @ rest.T + level
             tree_means.mean_probabilities(
                 children, slots, moves, offsets, clouds[here], result[here]
             )
         return result
 
-    def levels(self, tokens, starts, past=None):
-        """Yield (slice, what memory adds to psi (steps, k)) for some steps after others; 0 without one."""
+    def levels_of(self, shard):
+        """Yield (slice, what memory adds to psi (steps, k)) for some steps after others."""
+        if shard.everywhere is None:
+            return self.levels(shard.tokens, shard.starts)
+        return iter([(slice(None), shard.everywhere @ self.prior.memory_weights)])
+
+    def levels(self, tokens, starts):
+        """Do as in `levels_of` for sequences that begin; without a memory it adds 0."""
         if self.model.memory is not None:
-            return self.model.memory.levels(tokens, starts, self.prior.memory_weights, past)
+            return self.model.memory.levels(tokens, starts, self.prior.memory_weights)
         size = max(1, NUMBERS_AT_ONCE // self.model.decomposition.n_categories)
         return ((slice(t, t + size), 0.0) for t in range(0, int(starts[-1]), size))
 
@@ -130,17 +130,20 @@ class Predictor:
 
     def along(self, states, known, histories, rng):
         """Return pi (n, n_steps, K) along paths of states (n, n_steps, D); a memory begins with a history."""
-        if self.model.memory is None:
+        memory = self.model.memory
+        if memory is None:
             return self.probabilities(states, known)
-        return np.stack([self._go_on(histories[0], path, known, rng) for path in states])
+        remembered = memory.then(*histories[0])
+        return np.stack([self._go_on(remembered, path, known, rng) for path in states])
 
-    def _go_on(self, history, states, known, rng):
+    def _go_on(self, remembered, states, known, rng):
         """Return pi (n_steps, K) along a path, each step's given tokens drawn at the steps before it."""
-        result, K = [], self.model.decomposition.n_categories
+        result, memory = [], self.model.memory
         for state, given in zip(states, known):
-            level = self.model.memory.after(history) @ self.prior.memory_weights
+            level = memory.after(remembered) @ self.prior.memory_weights
             result.append(self.probabilities(state, given, level))
-            history = np.append(history, rng.choice(K, p=result[-1]))
+            token = rng.choice(self.model.decomposition.n_categories, p=result[-1])
+            remembered = memory.then(remembered, np.array([token]))
         return np.array(result)
 
     def simulate(self, totals, rng, inputs=None):
@@ -167,13 +170,9 @@ class Predictor:
         return rows.states
 
 
-def histories(shard, before):
-    """Return the tokens of each sequence, with those of the steps before; none of a model without memory."""
-    if not shard.recalled.shape[1]:
-        return ()
-    found = np.split(shard.tokens, shard.starts[1:-1])
-    past = [found[0][:0]] * len(found) if before is None else before.histories
-    return tuple(map(np.concatenate, zip(past, found)))
+def histories(shard):
+    """Return what is remembered of each sequence, and its tokens after that."""
+    return tuple(zip(shard.pasts, np.split(shard.tokens, shard.starts[1:-1])))
 
 
 def _nothing_kept(n, d, n_particles):

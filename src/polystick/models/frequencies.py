@@ -3,8 +3,8 @@
 (max(n_k - d, 0) + (s + d T) / K) / (N + s)           T: how many categories were seen; d in [0, 1], s > 0
 
 d = 0 is the mean under a Dirichlet prior, the rest that of a Pitman-Yor process. d and s foretell some
-stretches of what was seen by the others. Were it each token by all others, then what comes in bursts, as words do,
-would be foretold by its neighbours, and what is unseen get too little of what comes later.
+stretches of what was seen by the others. Were it each token by all others, then what comes in bursts, as
+words do, would be foretold by its neighbours, and what is unseen get too little of what comes later.
 """
 
 import numpy as np

@@ -25,6 +25,7 @@ import numpy as np
 from polystick.decomposition import Decomposition
 from polystick.kernels import memories
 from polystick.models.chain_sums import added
+from polystick.models.remembered import Remembered
 
 CACHE_PULL = 3.0  # times the half-life: how many tokens the frequencies are worth, beside a cache
 NUMBERS_AT_ONCE = 2**22
@@ -108,32 +109,28 @@ class Memory:
 
     # features
 
-    def features(self, tokens, starts, past=None):
-        """Return f (entries, P) of the splits that tokens (S,) are active at, one step after another.
-
-        past : of each sequence the tokens before those, or None
-        """
+    def features(self, tokens, starts):
+        """Return f (entries, P) of the splits that tokens (S,) are active at, one step after another."""
         depth, result = np.diff(self._tree[0]), []
         nothing, none = np.zeros(self.size), np.empty((0, self.decomposition.n_categories - 1))
-        for all_tokens, n_past, _ in _whole(tokens, starts, past):
-            seen = depth[np.where(all_tokens < 0, 0, all_tokens)] * (all_tokens >= 0)
-            found = np.empty((seen.sum(), self.size))
-            self._recall(all_tokens, 0, len(all_tokens), nothing, found, none)
-            result.append(found[seen[:n_past].sum() :])
+        for a, b in itertools.pairwise(starts.tolist()):
+            here = tokens[a:b]
+            found = np.empty((depth[here[here >= 0]].sum(), self.size))
+            self._recall(here, 0, len(here), nothing, found, none)
+            result.append(found)
         return np.concatenate(result)
 
-    def levels(self, tokens, starts, weights, past=None):
+    def levels(self, tokens, starts, weights):
         """Yield (slice, levels): the sum of w f of all splits (steps, k), for some steps after others."""
         k, weights = self.decomposition.n_categories - 1, np.ascontiguousarray(weights)
         size, none = max(1, NUMBERS_AT_ONCE // k), np.empty((0, self.size))
-        for all_tokens, n_past, start in _whole(tokens, starts, past):
-            tables = self._tables(all_tokens)
-            self._recall(all_tokens, 0, n_past, weights, none, np.empty((0, k)), tables)
-            for first in range(n_past, len(all_tokens), size):
-                last = min(first + size, len(all_tokens))
+        for a, b in itertools.pairwise(starts.tolist()):
+            tables = self._tables(tokens[a:b])
+            for first in range(a, b, size):
+                last = min(first + size, b)
                 levels = np.empty((last - first, k))
-                self._recall(all_tokens, first, last, weights, none, levels, tables)
-                yield slice(start + first - n_past, start + last - n_past), levels
+                self._recall(tokens[a:b], first - a, last - a, weights, none, levels, tables)
+                yield slice(first, last), levels
 
     def _recall(self, tokens, first, last, weights, features, levels, tables=None):
         """Walk through some steps of one sequence."""
@@ -142,33 +139,56 @@ class Memory:
             tokens, first, last, self._tree, self._law, tables, weights, features, levels
         )
 
-    def after(self, history):
-        """Return f (k, P) of the step after a history (T,) of one sequence, in which -1 is missing."""
-        law, k = self._law, self.decomposition.n_categories - 1
-        found, seen = np.zeros((k, self.size)), history >= 0
-        ages = np.arange(len(history), 0.0, -1.0)[seen]
-        for h, growth in enumerate(law.growth):
-            counts = self._count(history[seen], growth**-ages)
-            first, second = counts + law.pull[h] * law.masses.T
-            found[:, h] = np.log(first / second) - law.log_odds
-        masses, odds = law.masses.T, law.log_odds
-        for back in range(self.order):
-            followers = _followers(history, back + 1)
-            if not len(followers):
-                break
-            rest = law.discounts[back] * len(np.unique(followers))
-            kinds = self._count(np.unique(followers), None)
-            masses = self._count(followers, None) - law.discounts[back] * kinds + rest * masses
-            masses = masses / len(followers)
-            now = np.log(masses[0] / masses[1])
-            found[:, len(self.half_lives) + back] = now - odds
-            odds = now
-        return found
+    @property
+    def nothing(self):
+        """What is kept of a sequence that has yet to begin."""
+        K = self.decomposition.n_categories
+        return Remembered(np.full(self.order, -1), np.zeros((len(self.half_lives), K)))
 
-    def _count(self, tokens, weights):
-        """Return weighted counts (2, k) of both sides of all splits."""
-        counts = np.bincount(tokens, weights, minlength=self.decomposition.n_categories)
-        return np.stack(self.decomposition.sides(counts.astype(np.float64)))
+    def then(self, remembered, tokens):
+        """Return what is kept after more steps (n,), whose tokens are -1 where missing."""
+        return remembered.then(tokens, 1.0 / self._law.growth)
+
+    def after(self, remembered):
+        """Return f (k, P) of the next step."""
+        law, found = self._law, []
+        for pull, counts in zip(law.pull, remembered.caches):
+            first, second = self._sides(counts) + pull * law.masses.T
+            found.append(np.log(first / second) - law.log_odds)
+        masses, odds = law.masses.T, law.log_odds
+        for back, discount in enumerate(law.discounts):
+            counts = remembered.followers(back + 1)
+            if counts is None or not counts.any():
+                break
+            is_kind = counts > 0.0
+            rest = discount * np.count_nonzero(is_kind)
+            masses = (self._sides(counts - discount * is_kind) + rest * masses) / counts.sum()
+            now = np.log(masses[0] / masses[1])
+            found.append(now - odds)
+            odds = now
+        nothing = [np.zeros(len(odds))] * (self.size - len(found))
+        return np.column_stack([*found, *nothing])
+
+    def along(self, remembered, tokens):
+        """Return f (n, k, P) of steps, each given those before it, and what is kept after them all."""
+        found = np.empty((len(tokens), self.decomposition.n_categories - 1, self.size))
+        for t in range(len(tokens)):
+            found[t] = self.after(remembered)
+            remembered = self.then(remembered, tokens[t : t + 1])
+        return found, remembered
+
+    def on_paths(self, everywhere, tokens):
+        """Return f (entries, P) of the splits that tokens (n,) are active at, given those of all splits."""
+        starts, nodes, _ = self._tree
+        steps = np.flatnonzero(tokens >= 0)
+        parts = [
+            everywhere[t, nodes[starts[w] : starts[w + 1]]] for t, w in zip(steps, tokens[steps])
+        ]
+        return np.concatenate([np.zeros((0, self.size)), *parts])
+
+    def _sides(self, counts):
+        """Return counts (2, k) of both sides of all splits."""
+        return np.stack(self.decomposition.sides(counts))
 
     def _tables(self, tokens):
         """Return empty tables, large enough for what these tokens follow."""
@@ -194,25 +214,25 @@ class Memory:
         found, first = [], 0
         for shard in shards:
             for a, b in itertools.pairwise(shard.starts):
-                inside = [t for t in steps - first if a <= t < b]
-                found += [self.after(shard.tokens[a:t]) for t in inside]
+                at, remembered = a, self.nothing
+                for t in (t for t in steps - first if a <= t < b):
+                    remembered, at = self.then(remembered, shard.tokens[at:t]), t
+                    found.append(self.after(remembered))
             first += shard.n_steps
         return np.stack(found)
 
     def simulate(self, psi, totals, weights, rng):
         """Draw counts (T, K) of sequences of a token or none a step, given psi (S, k) without memory."""
-        at, result = 0, []
+        at, result, K = 0, [], self.decomposition.n_categories
         for total in totals:
-            history = np.full(len(total), -1)
-            for t in np.flatnonzero(total):
-                here = psi[at + t] + self.after(history[:t]) @ weights
-                history[t] = rng.choice(
-                    self.decomposition.n_categories, p=self.decomposition.probabilities(here)
-                )
+            tokens, remembered = np.full(len(total), -1), self.nothing
+            for t in range(len(total)):
+                if total[t]:
+                    here = psi[at + t] + self.after(remembered) @ weights
+                    tokens[t] = rng.choice(K, p=self.decomposition.probabilities(here))
+                remembered = self.then(remembered, tokens[t : t + 1])
             at += len(total)
-            result.append(
-                (history[:, None] == np.arange(self.decomposition.n_categories)).astype(np.int64)
-            )
+            result.append((tokens[:, None] == np.arange(K)).astype(np.int64))
         return result
 
     # weights
@@ -255,23 +275,6 @@ class Memory:
         half = np.linalg.solve(root, linear[at])
         mean = np.linalg.solve(root.T, half)
         return root, mean, 0.5 * half @ half - np.log(np.diagonal(root)).sum()
-
-
-def _whole(tokens, starts, past):
-    """Yield the tokens of each sequence with those before, how many these are, and where it starts."""
-    for i, (a, b) in enumerate(itertools.pairwise(starts.tolist())):
-        before = tokens[:0] if past is None else past[i]
-        yield np.concatenate([before, tokens[a:b]]), len(before), a
-
-
-def _followers(history, width):
-    """Return the tokens that followed the last `width` ones before; none if one of these is missing."""
-    context = history[len(history) - width :]
-    if len(history) < width + 1 or (context < 0).any():
-        return np.zeros(0, dtype=np.int64)
-    windows = np.lib.stride_tricks.sliding_window_view(history[:-1], width)
-    at = np.flatnonzero((windows == context).all(axis=1)) + width
-    return history[at][history[at] >= 0]
 
 
 def _power_above(n):

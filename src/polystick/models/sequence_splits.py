@@ -1,7 +1,7 @@
 """Sequences of counts as binary splits of each step, in blocks, with what is known of each step."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
@@ -27,6 +27,8 @@ class Steps:
     tokens: (
         np.ndarray
     )  # (S,) int64, -1 where nothing was seen; (0,) where steps show more than a token
+    everywhere: np.ndarray | None  # (S, k, P) what memory says of all splits, if it is known
+    pasts: tuple  # of each sequence: what is remembered of the steps before it
 
     @property
     def n_steps(self):
@@ -72,9 +74,10 @@ def _steps(block, first, inputs, decomposition, describe, memory):
     known, pushes = (np.ascontiguousarray(part, np.float64) for part in describe(given))
     ids = np.arange(first, first + n_steps, dtype=np.uint64)
     tokens = block.lookups if block.is_single else np.zeros(0, dtype=np.int64)
-    recalled = np.zeros((len(splits.nodes), 0))
+    recalled, pasts = np.zeros((len(splits.nodes), 0)), ()
     if memory is not None:
         recalled = memory.features(tokens, block.starts)
+        pasts = (memory.nothing,) * len(block.rows)
     return Steps(
         block.rows,
         ids,
@@ -85,4 +88,13 @@ def _steps(block, first, inputs, decomposition, describe, memory):
         block.log_coefficient,
         recalled,
         tokens,
+        None,
+        pasts,
     )
+
+
+def follow(shard, past, memory):
+    """Return the steps of one sequence as those after what is remembered, and what is then."""
+    everywhere, now = memory.along(past, shard.tokens)
+    recalled = memory.on_paths(everywhere, shard.tokens)
+    return replace(shard, recalled=recalled, everywhere=everywhere, pasts=(past,)), now

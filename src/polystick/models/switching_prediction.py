@@ -42,7 +42,7 @@ class After(NamedTuple):
 
     rows: np.ndarray  # (n,) ids
     clouds: tuple  # of each
-    histories: tuple  # of tokens (T,) of each; () without a memory
+    histories: tuple  # of each, what is remembered and the tokens after that; () without a memory
 
 
 class Sticks(NamedTuple):
@@ -127,7 +127,7 @@ class SwitchingPredictor:
         d, n_steps = self.model.n_dims, shard.n_steps
         values, means, spread = np.zeros(n_steps), np.empty((n_steps, d)), np.empty((n_steps, d))
         shown = {name: np.empty((n_steps, d, SHOWN)) for name in show}
-        offsets = self.plain.offsets(shard, before)
+        offsets = self.plain.offsets(shard)
         shifts, clouds = self.prior.shifts(shard.pushes), []
         for i, row in enumerate(shard.rows.tolist()):
             cloud = _start(n_particles, d) if before is None else before.clouds[i]
@@ -148,8 +148,8 @@ class SwitchingPredictor:
                     shown["current"][t] = cloud.states[_systematic(weights, SHOWN, u)].T
                 cloud = _resampled(cloud, weights, rng)
             clouds.append(cloud)
-        after = After(shard.rows, tuple(clouds), histories(shard, before))
-        pi = {name: self.plain.expected(part, shard, before) for name, part in shown.items()}
+        after = After(shard.rows, tuple(clouds), histories(shard))
+        pi = {name: self.plain.expected(part, shard) for name, part in shown.items()}
         ahead, current = pi.get("predicted"), pi.get("current")
         return SequenceFilter(values, ahead, current, means, spread, after)
 
@@ -243,9 +243,9 @@ class SwitchingPredictor:
         """Return pi (..., K) of states (..., D) at steps of which this (..., e) is known."""
         return self.plain.probabilities(states, known, level)
 
-    def levels(self, tokens, starts, past=None):
+    def levels(self, tokens, starts):
         """Yield (slice, what memory adds to psi) for some steps after others."""
-        return self.plain.levels(tokens, starts, past)
+        return self.plain.levels(tokens, starts)
 
     def draw_probabilities(self, shard, key, n_sweeps=30):
         """Draw the probabilities (S, K) of steps given all of their sequences."""
