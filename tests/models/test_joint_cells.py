@@ -1,4 +1,4 @@
-"""Which cells are drawn together, and how: given the others of their row, rows whole where that is cheaper."""
+"""Which cells are drawn together, and how: given the others of their row, or rows whole."""
 
 import numpy as np
 import pytest

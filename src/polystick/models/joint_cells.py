@@ -39,13 +39,14 @@ def find(splits):
     numbers, places = joint.sum(axis=1), np.flatnonzero(joint)
     order = np.argsort(numbers, kind="stable")
     cells = Cells(
-        *(np.ravel(part)[places] for part in splits),
+        np.ravel(successes)[places],
+        np.ravel(trials)[places],
         np.concatenate([[0], np.cumsum(numbers)]),
         places % joint.shape[1],
         places,
         order[numbers[order] > 0],
         np.flatnonzero(whole),
-        Splits(*(part[whole] for part in splits)),
+        Splits(successes[whole], trials[whole]),
     )
     return cells, told & ~whole[:, None]
 
