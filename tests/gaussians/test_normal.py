@@ -36,7 +36,7 @@ def test_a_given_precision_is_kept():
 def test_draw_is_affine_with_the_posterior_moments():
     p = mixed()
     n, k = p.potential.kappa.shape
-    few = normal._few_active(p.potential.omega)
+    few = normal.few_active(p.potential.omega)
     assert 0 < few.sum() < n
     block = Normal(p.mean, p.cov)
     mean = block.draw(p.potential, np.zeros((n, 2 * k)))
@@ -126,7 +126,7 @@ def test_other_memory_orders_and_types_are_taken():
 def test_a_dense_row_reads_the_first_half_of_its_noise_and_a_sparse_one_its_active_sticks():
     p = mixed()
     n, k = p.potential.kappa.shape
-    few = normal._few_active(p.potential.omega)
+    few = normal.few_active(p.potential.omega)
     noise = np.random.default_rng(5).normal(size=(n, 2 * k))
     unread = np.concatenate(
         [np.zeros((n, k), bool), ~few[:, None] | (p.potential.omega == 0)], axis=1

@@ -38,6 +38,12 @@ def test_solves(k):
     np.testing.assert_allclose(a @ x, b, atol=1e-10)
 
 
+@pytest.mark.parametrize("k", [0, 1, 4, 5, 17])
+def test_dot(k):
+    x, y = np.random.default_rng(2).normal(size=(2, k))
+    np.testing.assert_allclose(linalg.dot(x, y), x @ y, rtol=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 2, 5, 17])
 def test_inverse(k):
     a = _matrix(k)

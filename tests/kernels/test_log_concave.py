@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polystick.kernels import log_concave
+from polystick.kernels import exact_cells
 from statistics_tools import MAX_Z
 
 JIT = not numba.config.DISABLE_JIT
@@ -26,7 +26,7 @@ CASES = [  # successes, trials, mean, variance
 def drawn(y, n, mean, variance, size=N, start=None):
     """Return draws, each in a row of its own."""
     psi = np.full((size, 1), mean if start is None else start)
-    log_concave.redraw_rows_in_place(
+    exact_cells.redraw_rows_in_place(
         np.uint64(5), np.arange(size, dtype=np.uint64), np.full((size, 1), y), np.full((size, 1), n),
         np.ones((size, 1), bool), np.array([[mean]]), np.array([[1.0 / variance]]), psi,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def test_only_chosen_splits_move_each_given_the_others():
     nothing = np.zeros((size, 2), dtype=np.int64)
     chosen = np.tile([False, True], (size, 1))
     ids = np.arange(size, dtype=np.uint64)
-    log_concave.redraw_rows_in_place(
+    exact_cells.redraw_rows_in_place(
         np.uint64(1), ids, nothing, nothing, chosen, mean[None], np.linalg.inv(cov), psi
     )
     np.testing.assert_array_equal(psi[:, 0], before[:, 0])
@@ -101,9 +101,9 @@ def test_a_row_draws_the_same_in_any_company():
     for start, end in ((0, 1), (3, 70), (60, 150)):
         part = whole[start:end].copy()
         cut = (each[start:end] for each in rows)
-        log_concave.redraw_rows_in_place(np.uint64(7), *cut, mean[None], precision, part)
+        exact_cells.redraw_rows_in_place(np.uint64(7), *cut, mean[None], precision, part)
         again = whole.copy()
-        log_concave.redraw_rows_in_place(np.uint64(7), *rows, mean[None], precision, again)
+        exact_cells.redraw_rows_in_place(np.uint64(7), *rows, mean[None], precision, again)
         np.testing.assert_array_equal(part, again[start:end])
         np.testing.assert_array_equal(
             part[~chosen[start:end]], whole[start:end][~chosen[start:end]]

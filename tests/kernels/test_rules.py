@@ -22,9 +22,8 @@ FILES = sorted(HOME.glob("*.py"))
 CALLED = {
     "assignments._draw_carefully",
     "ellipse.draw_angles",
-    "log_concave._climb_in_place",
-    "log_concave._find_hats",
-    "log_concave._propose_all",
+    "hats.climb_in_place",
+    "hats.find_hats",
     "streams._finish_normal",
     "polyagamma.draw_residual",
     "stick_filter._filter_sequence",

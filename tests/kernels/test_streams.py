@@ -149,6 +149,13 @@ def test_rows_and_keys_do_not_collide():
     assert len(np.unique(words)) == 20_000
 
 
+def test_ragged_normals_are_those_of_the_rows():
+    starts, out = np.array([0, 3, 3, 4]), np.empty(4)
+    streams.fill_ragged_normals(KEY, ids(3), starts, out)
+    whole = normals(KEY, ids(3), 3)
+    np.testing.assert_array_equal(out, [*whole[0], whole[2, 0]])
+
+
 def test_one_signature():
     normals(KEY, ids(2))
     if not numba.config.DISABLE_JIT:

@@ -18,7 +18,7 @@ from polystick.conjugate import NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
-from polystick.kernels import log_concave
+from polystick.kernels import exact_cells
 from polystick.keys import Key
 from polystick.models.multinomial import CorrelatedCounts, Parameters, Rows
 from polystick.population import LearnedScale
@@ -184,6 +184,16 @@ class SharedNoise(CorrelatedCounts):
 
 
 @dataclass(frozen=True)
+class DeafCells(CorrelatedCounts):
+    """Cells that are drawn together hear of the others of their row as if those were at their mean."""
+
+    def draw_rows(self, prior, shard, rows, key):
+        heard = np.where(shard.exact, prior.mean, rows.psi)
+        rows, statistics = super().draw_rows(prior, shard, Rows(heard), key)
+        return rows, statistics
+
+
+@dataclass(frozen=True)
 class StiffLaw(CorrelatedCounts):
     """Weak sticks are redrawn as if the law had a third more degrees."""
 
@@ -219,14 +229,14 @@ class SureSplits(CorrelatedCounts):
     """Lopsided splits are drawn as if the law were three times as sure of them."""
 
     def draw_rows(self, prior, shard, rows, key):
-        none = shard._replace(lopsided=np.zeros_like(shard.lopsided))
+        none = shard._replace(exact=np.zeros_like(shard.exact))
         rows, statistics = super().draw_rows(prior, none, rows, key)
         sure = 3.0 * prior.precision
-        log_concave.redraw_rows_in_place(
+        exact_cells.redraw_rows_in_place(
             key.at("lopsided"),
             shard.rows,
             *shard.splits,
-            shard.lopsided,
+            shard.exact,
             prior.mean[None],
             sure,
             rows.psi,
@@ -241,6 +251,7 @@ class SureSplits(CorrelatedCounts):
     [
         *((StiffLaw, together_only, name) for name in GIVEN),
         *((SureSplits, rows_only, name) for name in GIVEN),
+        *((DeafCells, rows_only, name) for name in GIVEN),
         (StudentTooSure, cells_only, "heavy tails"),  # light ones hardly ask for the degrees
         (StaleLaw, cells_only, "heavy tails"),
     ],

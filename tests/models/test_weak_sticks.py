@@ -55,8 +55,9 @@ def test_coefficients_follow_the_dense_regression(stick, rng):
     _, block, psi = problem(rng)
     omega, noise, v = rng.gamma(2.0, size=N), rng.normal(size=K), 0.7
     weights, linear, law = np.zeros((K, K)), np.zeros(K), np.empty(K + 1)
+    table = columns.tabulate(psi, PRIOR.mean)
     columns.add_regression_in_place(
-        block.successes, block.trials, omega, psi, PRIOR.mean, stick, v, weights, linear
+        block.successes, block.trials, omega, table, stick, v, weights, linear
     )
     columns.draw_coefficients(
         PRIOR.mean, PRIOR.strength, PRIOR.scale, stick, v, weights, linear, noise, law

@@ -10,7 +10,7 @@ from polystick.gaussians import Moments, Potential
 from polystick.kernels import algebra, gaussian
 from polystick.kernels.buffers import as_buffers
 
-__all__ = ["Normal", "Shifted"]
+__all__ = ["Normal", "Shifted", "few_active"]
 
 
 def _inverse(a):
@@ -18,8 +18,11 @@ def _inverse(a):
     return algebra.inverse(algebra.root(a))
 
 
-def _few_active(omega):
-    """Tell for which rows the conditioning form is cheaper; measured from k = 10 to 199."""
+def few_active(omega: np.ndarray) -> np.ndarray:
+    """Tell for which rows the conditioning form is cheaper; measured from k = 10 to 199.
+
+    omega : (n, k) or trials, which are 0 where it is
+    """
     most = (3 * omega.shape[1] - 60) // 5
     if most < 0:
         return np.zeros(len(omega), dtype=bool)
@@ -70,7 +73,7 @@ class Normal:
         the same in any company. The information form reads the first half of its noise.
         """
         kappa, omega = as_buffers(potential.kappa, potential.omega)
-        few = _few_active(omega)
+        few = few_active(omega)
         n_few = np.count_nonzero(few)
         if n_few == len(few):
             return self._condition(kappa, omega, noise)

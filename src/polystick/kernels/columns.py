@@ -12,9 +12,10 @@ where counts tell little of each row, mean, cov and psi_j would follow each othe
 are drawn without omega (`log_concave`).
 
 psi               : (n, k)
+table             : flat, psi - centre in rows of `grams.padded(k)`, but 1 in the column of the stick
 successes, trials, chosen : (n, k) counts, and which splits are lopsided
 omega             : (n, number of sticks), in the order of the sticks
-law               : (k + 1,) b and v
+law               : b, v and zeros, as long as a row of the table and one more
 centre, scale     : (k,), (k, k) m and Psi
 """
 
@@ -23,7 +24,7 @@ import math
 import numpy as np
 
 from polystick.kernels import gammas as gamma_variates
-from polystick.kernels import grams, kernel, linalg, log_concave, polyagamma, streams
+from polystick.kernels import grams, hats, kernel, linalg, polyagamma, streams
 
 NOISE = np.uint64(2**64 - 1)  # in the place of a row, for what belongs to no row
 
@@ -53,24 +54,32 @@ def draw_omega(key, rows, trials, psi, sticks, omega):
 
 
 @kernel(inline="always")
-def add_regression_in_place(successes, trials, omega, psi, centre, stick, v, precision, linear):
+def tabulate(psi, centre):
+    """Return the table, with psi - centre of all sticks."""
+    n, k = psi.shape
+    wide = grams.padded(k)
+    table = np.zeros(n * wide)
+    for i in range(n):
+        for p in range(k):
+            table[i * wide + p] = psi[i, p] - centre[p]
+    return table
+
+
+@kernel(inline="always")
+def add_regression_in_place(successes, trials, omega, table, stick, v, precision, linear):
     """Add what a block says of b, psi_j integrated out: the upper triangle of a precision, a linear term.
 
     omega : (n,) of this stick
     """
-    n, k = psi.shape
-    wide = grams.padded(k)
-    x, tile = np.zeros(n * wide), np.empty(grams.BLOCK * grams.SPAN)
-    weight, target = np.empty(n), np.empty(n)
+    n, wide = successes.shape[0], grams.padded(successes.shape[1])
+    tile, weight, target = np.empty(grams.BLOCK * grams.SPAN), np.empty(n), np.empty(n)
     for i in range(n):
         share = 1.0 / (1.0 + v * omega[i])
         weight[i] = omega[i] * share
         target[i] = (successes[i, stick] - 0.5 * trials[i, stick]) * share
-        for p in range(k):
-            x[i * wide + p] = psi[i, p] - centre[p]
-        x[i * wide + stick] = 1.0
-    grams.add_in_place(x, weight, tile, precision)
-    grams.add_row_in_place(x, target, stick, tile, linear)
+        table[i * wide + stick] = 1.0
+    grams.add_in_place(table, weight, tile, precision)
+    grams.add_row_in_place(table, target, stick, tile, linear)
 
 
 @kernel(inline="always")
@@ -91,43 +100,44 @@ def draw_coefficients(centre, strength, scale, stick, v, precision, linear, nois
     for p in range(k):
         law[p] = linear[p] + noise[p]
     linalg.solve_upper_in_place(precision, law[:k])
-    law[k] = v
+    law[law.shape[0] - 1] = v
 
 
 @kernel(inline="always")
-def redraw_in_place(key, rows, successes, trials, chosen, omega, centre, stick, law, psi):
+def redraw_in_place(
+    key, rows, successes, trials, chosen, omega, centre, stick, law, room, table, psi
+):
     """Draw psi_j of each row given b and v; return the sum of squared residuals.
 
     omega : (n,) of this stick
+    room  : of `hats.make_room`, for n splits
+    table : in and out; in the end psi - centre of this stick too
     """
-    n, k = psi.shape
-    v, squares, size = law[k], 0.0, log_concave.TOGETHER
-    y, t, given, x = np.ones(size), np.ones(size), np.zeros(size), np.zeros(size)
-    s0, s1, at = np.empty(size, np.uint64), np.empty(size, np.uint64), np.empty(size, np.intp)
-    work, found = np.zeros((log_concave.WORK, size)), np.empty(size, np.bool_)
-    for start in range(0, n, size):
-        count = 0
-        for i in range(start, min(start + size, n)):
-            about = law[stick]
-            for p in range(k):
-                if p != stick:
-                    about += law[p] * (psi[i, p] - centre[p])
-            z0, z1 = streams.open_stream(key, rows[i])
-            yes, all_of = float(successes[i, stick]), float(trials[i, stick])
-            if chosen[i, stick]:
-                y[count], t[count], given[count] = yes, all_of, about
-                x[count], s0[count], s1[count], at[count] = psi[i, stick], z0, z1, i
-                count += 1
-            else:
-                e, z0, z1 = streams.normal(z0, z1)
-                precision = 1.0 / v + omega[i]
-                new = (about / v + yes - 0.5 * all_of) / precision + e / math.sqrt(precision)
-                squares += (new - about) * (new - about)
-                psi[i, stick] = new
-        log_concave.draw_in_place(count, y, t, given, 1.0 / v, x, s0, s1, work, found)
-        for i in range(count):
-            psi[at[i], stick] = x[i]
-            squares += (x[i] - given[i]) * (x[i] - given[i])
+    n, wide = psi.shape[0], grams.padded(psi.shape[1])
+    v, squares, count = law[wide], 0.0, 0
+    (y, t, given, x), (s0, s1), at = room[0], room[1], room[2]
+    for i in range(n):
+        s0[i], s1[i] = streams.open_stream(key, rows[i])
+    for i in range(n):
+        given[i] = linalg.dot(law[:wide], table[i * wide : (i + 1) * wide])
+    for i in range(n):
+        yes, all_of, about = float(successes[i, stick]), float(trials[i, stick]), given[i]
+        if chosen[i, stick]:
+            y[count], t[count], given[count] = yes, all_of, about
+            x[count], s0[count], s1[count], at[count] = psi[i, stick], s0[i], s1[i], i
+            count += 1
+        else:
+            e, _, _ = streams.normal(s0[i], s1[i])
+            precision = 1.0 / v + omega[i]
+            new = (about / v + yes - 0.5 * all_of) / precision + e / math.sqrt(precision)
+            squares += (new - about) * (new - about)
+            psi[i, stick] = new
+    hats.draw_in_place(count, y, t, given, 1.0 / v, x, s0, s1, room[3])
+    for i in range(count):
+        psi[at[i], stick] = x[i]
+        squares += (x[i] - given[i]) * (x[i] - given[i])
+    for i in range(n):
+        table[i * wide + stick] = psi[i, stick] - centre[stick]
     return squares
 
 
@@ -175,8 +185,8 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
     centre, strength, scale = prior
     mean, precision = law_of_rows
     k = psi.shape[1]
-    linear, law, weights = np.empty(k), np.empty(k + 1), np.empty((k, k))
-    own = np.empty(psi.shape[0])
+    linear, law, weights = np.empty(k), np.zeros(grams.padded(k) + 1), np.empty((k, k))
+    own, table, room = np.empty(psi.shape[0]), tabulate(psi, centre), hats.make_room(psi.shape[0])
     for number in range(sticks.shape[0]):
         stick = sticks[number]
         for i in range(psi.shape[0]):
@@ -184,10 +194,10 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
         v = 1.0 / precision[stick, stick]
         linear[:] = 0.0
         weights[:] = 0.0
-        add_regression_in_place(successes, trials, own, psi, centre, stick, v, weights, linear)
+        add_regression_in_place(successes, trials, own, table, stick, v, weights, linear)
         draw_coefficients(centre, strength, scale, stick, v, weights, linear, noise[number], law)
         squares = redraw_in_place(
-            keys[number], rows, successes, trials, chosen, own, centre, stick, law, psi
+            keys[number], rows, successes, trials, chosen, own, centre, stick, law, room, table, psi
         )
         put_back_in_place(
             centre, strength, scale, stick, law, squares, gammas[number], mean, precision

@@ -133,3 +133,19 @@ def fill_normals(key, rows, out):
         s0, s1 = open_stream(key, rows[i])
         for j in range(out.shape[1]):
             out[i, j], s0, s1 = normal(s0, s1)
+
+
+@kernel
+def fill_ragged_normals(key, rows, starts, out):
+    """Write standard normals into out[starts[i] : starts[i + 1]], from the stream of rows[i].
+
+    key    : uint64
+    rows   : (n,) uint64 ids
+    starts : (n + 1,) int64
+    out    : flat float64
+    """
+    for i in range(rows.shape[0]):
+        if starts[i] < starts[i + 1]:
+            s0, s1 = open_stream(key, rows[i])
+            for j in range(starts[i], starts[i + 1]):
+                out[j], s0, s1 = normal(s0, s1)

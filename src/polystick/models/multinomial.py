@@ -15,9 +15,9 @@ import scipy.sparse
 from polystick import augmentation
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians.normal import Normal
-from polystick.kernels import algebra, log_concave, stick_scale
+from polystick.kernels import algebra, exact_cells, stick_scale
 from polystick.kernels import splits as splits_kernels
-from polystick.models import open_cells, watched, weak_sticks
+from polystick.models import joint_cells, open_cells, watched, weak_sticks
 from polystick.models.normal_points import standard_normal_points
 from polystick.scores import log_coefficients
 
@@ -61,7 +61,11 @@ class Shard(NamedTuple):
     rows: np.ndarray  # (n,) uint64 ids, which key the random streams
     splits: Splits  # (n, k) each
     log_coefficient: float  # sum of log multinomial coefficients
+    joint: joint_cells.Cells  # drawn together, given omega
     lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+    exact: (
+        np.ndarray
+    )  # (n, k) splits that are drawn one by one: those, and those that are not joint
     open_cells: np.ndarray  # (n, k) of which counts tell little
     open: np.ndarray  # (k,) share of psi's variance that counts leave to the law, summed over rows
 
@@ -103,11 +107,15 @@ class CorrelatedCounts:
     def _shard(self, counts, ids):
         dense = counts.toarray() if scipy.sparse.issparse(counts) else counts
         splits = self.decomposition.split(dense)
+        lopsided = augmentation.lopsided(splits, LONG_LAG)
+        joint, alone = joint_cells.find(splits)
         return Shard(
             ids,
             splits,
             log_coefficients(counts).sum(),
-            augmentation.lopsided(splits, LONG_LAG),
+            joint,
+            lopsided,
+            lopsided | alone,
             open_cells.find(splits),
             weak_sticks.left_open(splits),
         )
@@ -209,15 +217,14 @@ class CorrelatedCounts:
         return parameters._replace(**moved), _cut(psi, rows)
 
     def draw_rows(self, prior, shard, rows, key):
-        """Omega | psi, x, then psi | omega, x, then each lopsided split | the others of its row, x."""
+        """Joint cells: omega | psi, x, then psi | omega, x, the others; then each exact cell | the others, x."""
         splits = shard.splits
-        potential = augmentation.draw_potential(splits, rows.psi, key.at("omega"), shard.rows)
-        psi = prior.draw(potential, key.normals("psi", shard.rows, 2 * self.n_sticks))
-        log_concave.redraw_rows_in_place(
+        psi = joint_cells.draw(prior, shard.joint, rows.psi, key, shard.rows)
+        exact_cells.redraw_rows_in_place(
             key.at("lopsided"),
             shard.rows,
             *splits,
-            shard.lopsided,
+            shard.exact,
             prior.mean[None],
             prior.precision,
             psi,

@@ -21,7 +21,7 @@ from polystick import augmentation
 from polystick.augmentation import Potential
 from polystick.decomposition import Decomposition, Splits
 from polystick.gaussians import regression
-from polystick.kernels import algebra, log_concave
+from polystick.kernels import algebra, exact_cells
 from polystick.kernels import splits as splits_kernels
 from polystick.models import regression_factors, regression_slices, watched
 from polystick.models.multinomial import DISPERSION, LONG_LAG
@@ -243,7 +243,7 @@ class StickRegression(Regression):
         line = self.prior.line(law.parameters, shard.data)
         psi = rows.psi.copy() if law.noise is not None else line
         if law.noise is not None:
-            log_concave.redraw_rows_in_place(
+            exact_cells.redraw_rows_in_place(
                 key.at(site),
                 shard.rows,
                 *shard.splits,

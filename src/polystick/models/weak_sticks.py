@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.gaussians.normal import Normal
-from polystick.kernels import algebra, columns
+from polystick.kernels import algebra, columns, grams, hats
 
 VARIANCE = 0.3  # of psi given the law, where rows vary little
 WEAK = 0.05  # share of psi's variance that counts leave to the law, on average over rows
@@ -71,10 +71,11 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
             keys, block.rows, block.counts, omega[0], sticks, known, noise, gammas, psi[0], law
         )
     else:
+        tables = [columns.tabulate(part, prior.mean) for part in psi]
         for number, stick in enumerate(sticks):
             each = keys[number], stick, noise[number], gammas[number]
             own = [np.ascontiguousarray(part[:, number]) for part in omega]
-            _redraw_one(known, law, blocks, own, psi, each, ordered_map)
+            _redraw_one(known, law, blocks, own, tables, psi, each, ordered_map)
     mean, precision = law
     return Normal.natural(0.5 * (precision + precision.T), algebra.multiply(precision, mean)), psi
 
@@ -85,7 +86,7 @@ def _draw_omega(block, psi, sticks, key):
     return omega
 
 
-def _redraw_one(prior, law, blocks, omega, psi, each, ordered_map):
+def _redraw_one(prior, law, blocks, omega, tables, psi, each, ordered_map):
     """Do as `columns.sweep_in_place` for one stick of many blocks; sums go in the order of blocks."""
     (centre, strength, scale), (mean, precision) = prior, law
     key, stick, noise, gamma = each
@@ -97,8 +98,7 @@ def _redraw_one(prior, law, blocks, omega, psi, each, ordered_map):
             blocks[i].successes,
             blocks[i].trials,
             omega[i],
-            psi[i],
-            centre,
+            tables[i],
             stick,
             v,
             weights,
@@ -110,15 +110,16 @@ def _redraw_one(prior, law, blocks, omega, psi, each, ordered_map):
     for part in ordered_map(tell, range(len(blocks))):
         weights += part[0]
         linear += part[1]
-    law_of_stick = np.empty(k + 1)
+    law_of_stick = np.zeros(grams.padded(k) + 1)
     columns.draw_coefficients(
         centre, strength, scale, stick, v, weights, linear, noise, law_of_stick
     )
 
     def follow(i):
         return columns.redraw_in_place(
-            key, blocks[i].rows, *blocks[i].counts, omega[i], centre, stick, law_of_stick, psi[i]
-        )
+            key, blocks[i].rows, *blocks[i].counts, omega[i], centre, stick, law_of_stick,
+            hats.make_room(len(psi[i])), tables[i], psi[i],
+        )  # fmt: skip
 
     squares = sum(ordered_map(follow, range(len(blocks))))
     columns.put_back_in_place(
