@@ -53,6 +53,7 @@ MODELS = {
     "softmax, crossed and full": softmax(CROSSED, "full"),
     "softmax, groups and diagonal": softmax(ONE, "diagonal"),
 }
+ALIKE = MODELS | {"groups alone": stick(ONE, None), "diagonal alone": stick(NONE, "diagonal")}
 QUICK = ("groups and full", "crossed and diagonal", "softmax, crossed and full")
 
 
@@ -109,6 +110,22 @@ def test_geweke(name, n_iter, rng):
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
+# turns in one kernel, and one by one
+
+
+@pytest.mark.parametrize(
+    "name", ["groups and full", "groups alone", "full alone", "diagonal alone"]
+)
+def test_turns_in_one_kernel_are_those_one_by_one(name, rng):
+    model, groups = ALIKE[name]
+    other = replace(model, prior=OneByOne(**vars_of(model.prior)))
+    parameters, rows, counts = model.simulate(TOTALS, X, groups, rng)
+    (shard,) = model.shards(counts, X, groups)
+    drawn = [each.move_together(parameters, [shard], [rows], Key(3, 1)) for each in (model, other)]
+    for found, expected in zip(*([*parameters, rows[0].psi] for parameters, rows in drawn)):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
 # sweeps that are wrong
 
 
@@ -116,23 +133,33 @@ def test_geweke(name, n_iter, rng):
 class WeakPriorOfScale(HuangWand):
     """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
 
-    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
+    def step(self, spread, outer, curvature, slope, noise):
+        drawn, by = super().step(spread, outer, 0.0 * curvature, 0.0 * slope, noise)
+        before = drawn._replace(cov=drawn.cov / np.outer(by, by), size=drawn.size / np.abs(by))
         weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
-        return weak.rescale(spread, curvature, slope, rng, entries)
+        rng = np.random.default_rng(noise.normals.view(np.uint64).ravel())
+        return weak.rescale(before, curvature, slope, rng)
 
 
 @dataclass(frozen=True)
 class NoFlip(HuangWand):
     """A negative d turns e, and Q stays as it was."""
 
-    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
-        spread, by = super().rescale(spread, curvature, slope, rng, entries)
+    def step(self, spread, outer, curvature, slope, noise):
+        spread, by = super().step(spread, outer, curvature, slope, noise)
         flip = np.sign(by)
         return spread._replace(cov=flip[:, None] * spread.cov * flip), by
 
 
 @dataclass(frozen=True, eq=False)
-class WrongLaws(RegressionPrior):
+class OneByOne(RegressionPrior):
+    """The twin of the kernels that make several turns: one by one."""
+
+    turns_at_once = noise_at_once = False
+
+
+@dataclass(frozen=True, eq=False)
+class WrongLaws(OneByOne):
     """The laws of spread are drawn in a wrong way."""
 
     law: type = HuangWand
@@ -168,7 +195,7 @@ class OneForAll(StickRegression):
         wrong = shard._replace(data=shard.data._replace(x=0.0 * shard.data.x))
         psi = super().draw_rows(law, wrong, rows, key)[0].psi
         e = psi - line
-        return Rows(psi), Statistics(len(psi), e.T @ e, 0.0)
+        return Rows(psi), Statistics(len(psi), e.T @ e, 0.0, psi.size)
 
 
 def wrong_laws(name, law):

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from polystick.kernels import regression as kernels
+from polystick.kernels import turns
 from polystick.kernels.buffers import as_buffer, as_buffers
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "Whole",
     "assembled",
     "draw",
+    "draw_in_turns",
+    "draw_noise_in_turns",
     "draw_of",
     "expected_outer",
     "group_rows",
@@ -34,8 +37,10 @@ __all__ = [
     "solve",
     "tell_of_line",
     "tell_of_scales",
+    "told_by_noise",
 ]
 
+MOST_ENTRIES = 60  # of B, beyond which LAPACK is quicker
 MOST_COLUMNS = (
     24  # that are not 0 in a row on average, beyond which products of matrices are quicker
 )
@@ -148,12 +153,65 @@ def assembled(sums, n_groups):
 
 def draw(prior, whole, noise, group_noise):
     """Draw B (q, k) and the groups (G, k), affine functions of standard normals of these shapes."""
+    if whole.linear.size <= MOST_ENTRIES:
+        return _draw_few(prior, whole, noise, group_noise)
     root, found, (factor, half, half_linear) = _solved(prior, whole)
     b, _ = lapack.dtrtrs(root, found + noise.ravel(), lower=1, trans=1)
     groups = half_linear - (half.reshape(half_linear.size, b.size) @ b).reshape(half_linear.shape)
     groups += group_noise
     kernels.solve_groups_in_place(factor, groups)
     return b.reshape(noise.shape), groups
+
+
+def _draw_few(prior, whole, noise, group_noise):
+    """Do as `draw` in one call of a kernel, which has no LAPACK."""
+    noise, group_noise = as_buffers(noise, group_noise)
+    b, groups = np.empty(noise.size), np.empty_like(group_noise)
+    of_prior = *as_buffers(prior.weight, prior.linear.ravel()), *as_buffers(*prior[2:])
+    kernels.draw_line(*of_prior, *flat(whole), noise.ravel(), group_noise, b, groups)
+    return b.reshape(noise.shape), groups
+
+
+def draw_in_turns(prior, whole, noise, group_noise, law, spread):
+    """Draw B, the groups, then cov and its scales | groups, a few times: return all four.
+
+    noise, group_noise : (turns, q, k), (turns, G, k)
+    law, spread        : what `turns.turn_groups` must know of the law of cov, and where it is
+    """
+    cov, size = (part.copy() for part in spread)
+    b, groups = np.empty(noise[0].size), np.empty_like(group_noise[0])
+    told = *as_buffers(prior.weight, prior.linear.ravel()), *flat(whole)
+    normals = noise.reshape(len(noise), -1), group_noise
+    turns.turn_groups(*told, *normals, *law, cov, size, b, groups)
+    return b.reshape(noise.shape[1:]), groups, cov, size
+
+
+def draw_noise_in_turns(potential, keys, rows, law, spread):
+    """Draw e ~ N(0, cov) | its potential, then cov and its scales | e, a few times: return e, cov and size.
+
+    keys, rows  : whose streams have the normals, key by key
+    law, spread : what `turns.turn_noise` must know of the law of cov, and where it is
+    """
+    kappa, omega = as_buffers(*potential)
+    cov, size = (part.copy() for part in spread)
+    e = np.empty_like(kappa)
+    turns.turn_noise(kappa, omega, keys, rows, *law, cov, size, e)
+    return e, cov, size
+
+
+def told_by_noise(e, kappa, omega):
+    """Return sums over rows: outer products of e, and what is told of scales, as `tell_of_scales` does."""
+    curvature = np.einsum("ij,ij,ij->j", omega, e, e)
+    return e.T @ e, np.diag(curvature), np.einsum("ij,ij->j", e, kappa)
+
+
+def flat(whole):
+    """Return what rows tell, with B in one axis of q k entries."""
+    d = whole.linear.size
+    return (
+        whole.weight.reshape(d, d), whole.linear.ravel(), whole.group_weight, whole.group_linear,
+        whole.cross.reshape(*whole.group_linear.shape, d),
+    )  # fmt: skip
 
 
 def solve(prior, whole):

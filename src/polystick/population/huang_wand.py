@@ -1,6 +1,7 @@
 """A covariance of rows about zero whose scales are learned, in two ways that a sweep can alternate."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from polystick.kernels import spreads
 from polystick.kernels.buffers import as_buffers
 from polystick.population.gammas import gamma_divergence, inverse_gamma
 
-__all__ = ["HuangWand", "Spread", "SpreadFactor"]
+__all__ = ["HuangWand", "Spread", "SpreadFactor", "StepNoise"]
 
 
 class Spread(NamedTuple):
@@ -20,6 +21,16 @@ class Spread(NamedTuple):
 
     cov: np.ndarray  # (k, k)
     size: np.ndarray  # (k,) d: positive
+
+
+class StepNoise(NamedTuple):
+    """What the steps of a law need of chance: T turns."""
+
+    normals: np.ndarray  # (T, k + 1, k)
+    gammas: np.ndarray  # (T, 2 k)
+
+    def at(self, turn):
+        return StepNoise(*(part[turn] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +78,34 @@ class HuangWand:
         """Covariance | d and n rows with this sum of outer products, then d | covariance."""
         if self.diagonal:
             return self._redraw_diagonal(spread, n, outer, rng)
-        degrees = self.nu + self.k - 1.0 + n
-        halves = 0.5 * (degrees - np.arange(self.k)[::-1])
-        shapes = np.concatenate([halves, np.full(self.k, 0.5 * (self.nu + self.k))])
-        normals, gammas = rng.standard_normal((self.k, self.k)), rng.standard_gamma(shapes)
+        normals, gammas = rng.standard_normal((self.k, self.k)), rng.standard_gamma(self._shapes(n))
         cov, size = np.empty((self.k, self.k)), np.empty(self.k)
         given = *as_buffers(outer, spread.size), float(self.nu), float(self.scale), normals, gammas
         spreads.redraw(*given, cov, size)
         return Spread(cov, size)
+
+    def _shapes(self, n):
+        """Return shapes of the gammas that a covariance is made of, then of those of d^2."""
+        return _shapes(self._degrees + n, self._shape, self.k, self.diagonal)
+
+    def noise(self, n, turns, rng):
+        """Draw what some steps given n rows need."""
+        return StepNoise(
+            rng.standard_normal((turns, self.k + 1, self.k)),
+            rng.standard_gamma(self._shapes(n), (turns, 2 * self.k)),
+        )
+
+    @property
+    def fixed(self):
+        """What kernels must know of the law."""
+        return float(self.nu), float(self.scale)
+
+    def step(self, spread, outer, curvature, slope, noise):
+        """Do as `redraw` and then `rescale` in one call: return the spread, and by what to multiply e."""
+        cov, size, by = spread.cov.copy(), spread.size.copy(), np.empty(self.k)
+        given = *as_buffers(outer, curvature, slope), *self.fixed, self.diagonal, *noise
+        spreads.step_in_place(*given, cov, size, by)
+        return Spread(cov, size), by
 
     def _redraw_diagonal(self, spread, n, outer, rng):
         cov = self._draw_cov(n, outer, spread.size, rng)
@@ -171,3 +202,9 @@ class HuangWand:
             rate = 0.5 * np.diag(factor.scale)
             return Spread(np.diag(inverse_gamma(0.5 * factor.degrees, rate, rng)), size)
         return Spread(InverseWishart(factor.scale, factor.degrees).draw(rng), size)
+
+
+@lru_cache(maxsize=256)
+def _shapes(degrees, of_size, k, diagonal):
+    halves = 0.5 * (degrees - (0.0 if diagonal else np.arange(k)[::-1]))
+    return np.concatenate([np.broadcast_to(halves, k), np.full(k, of_size)])
