@@ -98,9 +98,8 @@ def test_a_step_is_both_halves_of_the_interweaving(is_diagonal):
     nu, scale, before = 2.0, 1.5, RNG.gamma(2.0, 1.0, K)
     normals, gammas = RNG.standard_normal((K + 1, K)), RNG.gamma(3.0, 1.0, 2 * K)
     cov, size, by = np.empty((K, K)), before.copy(), np.empty(K)
-    spreads.step_in_place(
-        outer, curvature, slope, nu, scale, is_diagonal, normals, gammas, cov, size, by
-    )
+    law, sums = spreads.Law(nu, scale, is_diagonal), spreads.Sums(outer, curvature, slope)
+    spreads.step_in_place(law, sums, normals, gammas, spreads.Spread(cov, size), by)
     first, drawn = np.empty((K, K)), np.empty(K)
     if is_diagonal:
         first = np.diag(0.5 * (nu * before**2 + np.diag(outer)) / gammas[:K])

@@ -133,20 +133,20 @@ def test_turns_in_one_kernel_are_those_one_by_one(name, rng):
 class WeakPriorOfScale(HuangWand):
     """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
 
-    def step(self, spread, outer, curvature, slope, noise):
-        drawn, by = super().step(spread, outer, 0.0 * curvature, 0.0 * slope, noise)
+    def step(self, spread, sums, chance):
+        drawn, by = super().step(spread, (sums[0], *(0.0 * each for each in sums[1:])), chance)
         before = drawn._replace(cov=drawn.cov / np.outer(by, by), size=drawn.size / np.abs(by))
         weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
-        rng = np.random.default_rng(noise.normals.view(np.uint64).ravel())
-        return weak.rescale(before, curvature, slope, rng)
+        rng = np.random.default_rng(chance.normals.view(np.uint64).ravel())
+        return weak.rescale(before, *sums[1:], rng)
 
 
 @dataclass(frozen=True)
 class NoFlip(HuangWand):
     """A negative d turns e, and Q stays as it was."""
 
-    def step(self, spread, outer, curvature, slope, noise):
-        spread, by = super().step(spread, outer, curvature, slope, noise)
+    def step(self, spread, sums, chance):
+        spread, by = super().step(spread, sums, chance)
         flip = np.sign(by)
         return spread._replace(cov=flip[:, None] * spread.cov * flip), by
 

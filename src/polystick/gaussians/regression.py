@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from polystick.kernels import regression as kernels
-from polystick.kernels import turns
+from polystick.kernels import spreads, turns
 from polystick.kernels.buffers import as_buffer, as_buffers
 
 __all__ = [
@@ -167,36 +167,49 @@ def _draw_few(prior, whole, noise, group_noise):
     """Do as `draw` in one call of a kernel, which has no LAPACK."""
     noise, group_noise = as_buffers(noise, group_noise)
     b, groups = np.empty(noise.size), np.empty_like(group_noise)
-    of_prior = *as_buffers(prior.weight, prior.linear.ravel()), *as_buffers(*prior[2:])
-    kernels.draw_line(*of_prior, *flat(whole), noise.ravel(), group_noise, b, groups)
+    law = _flat_law(prior)
+    given = _flat(whole), law.group_weight, noise.ravel(), group_noise
+    kernels.draw_line(law, *given, b, groups)
     return b.reshape(noise.shape), groups
 
 
-def draw_in_turns(prior, whole, noise, group_noise, law, spread):
+def draw_in_turns(prior, whole, noise, group_noise, law, chance, spread):
     """Draw B, the groups, then cov and its scales | groups, a few times: return all four.
 
-    noise, group_noise : (turns, q, k), (turns, G, k)
-    law, spread        : what `turns.turn_groups` must know of the law of cov, and where it is
+    noise, group_noise  : (turns, q, k), (turns, G, k)
+    law, chance, spread : `spreads.Law` of cov, `spreads.Chance` of all turns, and where cov is
     """
-    cov, size = (part.copy() for part in spread)
+    drawn = spreads.Spread(*(part.copy() for part in spread))
     b, groups = np.empty(noise[0].size), np.empty_like(group_noise[0])
-    told = *as_buffers(prior.weight, prior.linear.ravel()), *flat(whole)
     normals = noise.reshape(len(noise), -1), group_noise
-    turns.turn_groups(*told, *normals, *law, cov, size, b, groups)
-    return b.reshape(noise.shape[1:]), groups, cov, size
+    turns.turn_groups(_flat_law(prior), _flat(whole), *normals, law, chance, drawn, b, groups)
+    return b.reshape(noise.shape[1:]), groups, *drawn
 
 
-def draw_noise_in_turns(potential, keys, rows, law, spread):
+def draw_noise_in_turns(potential, keys, rows, law, chance, spread):
     """Draw e ~ N(0, cov) | its potential, then cov and its scales | e, a few times: return e, cov and size.
 
-    keys, rows  : whose streams have the normals, key by key
-    law, spread : what `turns.turn_noise` must know of the law of cov, and where it is
+    keys, rows          : whose streams have the normals, key by key
+    law, chance, spread : as in `draw_in_turns`
     """
     kappa, omega = as_buffers(*potential)
-    cov, size = (part.copy() for part in spread)
-    e = np.empty_like(kappa)
-    turns.turn_noise(kappa, omega, keys, rows, *law, cov, size, e)
-    return e, cov, size
+    drawn, e = spreads.Spread(*(part.copy() for part in spread)), np.empty_like(kappa)
+    turns.turn_noise(kappa, omega, keys, rows, law, chance, drawn, e)
+    return e, *drawn
+
+
+def _flat_law(prior):
+    """Return the law with B in one axis of q k entries."""
+    weight, linear, group_weight, group_linear = as_buffers(*prior)
+    return kernels.Law(weight, linear.ravel(), group_weight, group_linear)
+
+
+def _flat(whole):
+    """Return what rows tell, with B in one axis of q k entries."""
+    d = whole.linear.size
+    cross = whole.cross.reshape(*whole.group_linear.shape, d)
+    of_groups = whole.group_weight, whole.group_linear, cross
+    return kernels.Told(whole.weight.reshape(d, d), whole.linear.ravel(), *of_groups)
 
 
 def told_by_noise(e, kappa, omega):

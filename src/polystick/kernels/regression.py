@@ -5,11 +5,31 @@ diagonal, c = k, where entries do not meet, else the lower triangle, row by row,
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from polystick.kernels import kernel, lanes, linalg, simd
 from polystick.kernels.simd import WIDTH
+
+
+class Law(NamedTuple):
+    """The law of B, d = q k entries, and of the groups."""
+
+    weight: np.ndarray  # (q, k, k)
+    linear: np.ndarray  # (d,)
+    group_weight: np.ndarray  # (k, k)
+    group_linear: np.ndarray  # (m, k)
+
+
+class Told(NamedTuple):
+    """What rows tell of B and of the groups."""
+
+    weight: np.ndarray  # (d, d)
+    linear: np.ndarray  # (d,)
+    group_weight: np.ndarray  # (m, k, k)
+    group_linear: np.ndarray  # (m, k)
+    cross: np.ndarray  # (m, k, d)
 
 
 @kernel
@@ -231,18 +251,13 @@ def _take_groups_away(half, half_linear, system, linear):
 
 
 @kernel(inline="always")
-def draw_line(
-    prior_weight, prior_linear, group_precision, group_prior, weight, linear, group_weight, group_linear,
-    cross, noise, group_noise, b, groups,
-):  # fmt: skip
+def draw_line(law, told, precision, noise, group_noise, b, groups):
     """Draw B (d,), d = q k, and the groups (m, k), affine functions of standard normals.
 
-    prior_weight, prior_linear        : (q, k, k), (d,) of B
-    group_precision, group_prior      : (k, k), (m, k) of the groups
-    weight, linear                    : (d, d), (d,) what rows tell of B
-    group_weight, group_linear, cross : (m, k, k), (m, k), (m, k, d) of the groups, and of both
-    noise, group_noise                : (d,), (m, k)
-    b, groups                         : (d,), (m, k) out
+    law, told          : Law and Told
+    precision          : (k, k) of the groups, in the place of the law's
+    noise, group_noise : (d,), (m, k)
+    b, groups          : (d,), (m, k) out
     """
     (m, k), d = groups.shape, b.shape[0]
     system, half_linear, x = np.empty((d, d)), np.empty((m, k)), np.empty(d)
@@ -250,16 +265,16 @@ def draw_line(
     for row in range(d):
         a = row // k
         for other in range(row, d):
-            system[row, other] = weight[row, other]
+            system[row, other] = told.weight[row, other]
         for j in range(row - a * k, k):
-            system[row, a * k + j] += prior_weight[a, row - a * k, j]
-        x[row] = linear[row] + prior_linear[row]
+            system[row, a * k + j] += law.weight[a, row - a * k, j]
+        x[row] = told.linear[row] + law.linear[row]
     for g in range(m):
         for i in range(k):
-            groups[g, i] = group_linear[g, i] + group_prior[g, i]
+            groups[g, i] = told.group_linear[g, i] + law.group_linear[g, i]
             for j in range(k):
-                of_groups[g, i, j] = group_weight[g, i, j] + group_precision[i, j]
-    eliminate_groups(of_groups, groups, cross, factor, half, half_linear)
+                of_groups[g, i, j] = told.group_weight[g, i, j] + precision[i, j]
+    eliminate_groups(of_groups, groups, told.cross, factor, half, half_linear)
     _take_groups_away(half.reshape(m * k, d), half_linear.reshape(m * k), system, x)
     linalg.cholesky_in_place(system)
     linalg.solve_lower_in_place(system, x)

@@ -4,12 +4,43 @@
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from polystick.kernels import kernel, linalg
 
 TINY = 1e-100
+
+
+class Law(NamedTuple):
+    """A law of covariances."""
+
+    nu: float
+    scale: float
+    is_diagonal: bool
+
+
+class Sums(NamedTuple):
+    """What rows tell of a covariance and of its scales."""
+
+    outer: np.ndarray  # (k, k) of rows
+    curvature: np.ndarray  # (k, k) of the scales, as `HuangWand.rescale` has it
+    slope: np.ndarray  # (k,)
+
+
+class Chance(NamedTuple):
+    """What a step needs of chance; those of several turns have one axis more."""
+
+    normals: np.ndarray  # (k + 1, k) of the covariance, and of the scales
+    gammas: np.ndarray  # (2 k,) as `redraw` or `redraw_diagonal` have them
+
+
+class Spread(NamedTuple):
+    """Where a covariance is."""
+
+    cov: np.ndarray  # (k, k)
+    size: np.ndarray  # (k,)
 
 
 @kernel(inline="always")
@@ -103,19 +134,19 @@ def rescale_in_place(curvature, slope, scale, normals, cov, size, by):
 
 
 @kernel
-def step_in_place(outer, curvature, slope, nu, scale, is_diagonal, normals, gammas, cov, size, by):
+def step_in_place(law, sums, normals, gammas, spread, by):
     """Draw cov (k, k) and its scales (k,) given rows, then scales given rows in their units.
 
-    normals : (k + 1, k) of cov, and of the scales
-    gammas  : (2 k,) as redraw or redraw_diagonal have them
-    by      : (k,) out: by what rows are to be multiplied
+    law, sums, spread : Law, Sums, Spread
+    normals, gammas   : as Chance has them
+    by                : (k,) out: by what rows are to be multiplied
     """
-    k = len(size)
-    if is_diagonal:
-        redraw_diagonal(outer, size, nu, scale, gammas, cov, size)
+    k, cov, size = len(by), spread.cov, spread.size
+    if law.is_diagonal:
+        redraw_diagonal(sums.outer, size, law.nu, law.scale, gammas, cov, size)
     else:
-        redraw(outer, size, nu, scale, normals[:k], gammas, cov, size)
-    rescale_in_place(curvature, slope, scale, normals[k], cov, size, by)
+        redraw(sums.outer, size, law.nu, law.scale, normals[:k], gammas, cov, size)
+    rescale_in_place(sums.curvature, sums.slope, law.scale, normals[k], cov, size, by)
 
 
 @kernel

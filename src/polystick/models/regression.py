@@ -32,6 +32,7 @@ from polystick.models.regression_state import (
     Regression,
     Rows,
     Statistics,
+    at,
     cut,
 )
 from polystick.scores import log_coefficients
@@ -191,7 +192,7 @@ class StickRegression(Regression):
     def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map=map):
         """Noise | its potentials, then its law and scale, a few times; return noise by block too."""
         rows = [shard.rows for shard in shards]
-        law = self.prior.laws[-1].noise(sum(map(len, rows)), REPEATS, rng)
+        law = self.prior.laws[-1].chance(sum(map(len, rows)), REPEATS, rng)
         if len(shards) == 1 and self.prior.noise_at_once:
             keys = np.array([key.at(f"noise {turn}") for turn in range(REPEATS)])
             parameters, e = self.prior.turned_noise(parameters, potentials[0], keys, rows[0], law)
@@ -202,7 +203,7 @@ class StickRegression(Regression):
                 rows,
                 potentials,
                 key.normals,
-                law.at(turn),
+                at(law, turn),
                 f"noise {turn}",
                 ordered_map,
             )

@@ -12,7 +12,7 @@ import numpy as np
 from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal, inverse
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
-from polystick.population import HuangWand, Spread, StepNoise
+from polystick.population import Chance, HuangWand, Spread
 
 __all__ = [
     "Data",
@@ -21,6 +21,7 @@ __all__ = [
     "RegressionPrior",
     "Rows",
     "Statistics",
+    "at",
     "cut",
 ]
 
@@ -66,7 +67,7 @@ class LineNoise(NamedTuple):
 
     coefficients: np.ndarray  # (T, q, k) of columns, those of factors that are not eliminated too
     groups: np.ndarray  # (T, G, k) of the eliminated factor
-    laws: list[StepNoise]  # of each factor
+    laws: list[Chance]  # of each factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +220,7 @@ class RegressionPrior:
         return LineNoise(
             rng.standard_normal((turns, n_columns, self.k)),
             rng.standard_normal((turns, self.n_eliminated, self.k)),
-            [law.noise(n, turns, rng) for law, n in zip(self.laws, self.n_groups)],
+            [law.chance(n, turns, rng) for law, n in zip(self.laws, self.n_groups)],
         )
 
     @property
@@ -229,14 +230,9 @@ class RegressionPrior:
 
     def turned(self, parameters, whole, noise):
         """All turns of `redraw_line` and `step_groups` in one call."""
-        law = (*noise.laws[0], *self.laws[0].fixed)
+        given = self.laws[0].compiled, noise.laws[0], self._spread(parameters, 0)
         b, groups, *spread = regression.draw_in_turns(
-            self._free_law,
-            whole,
-            noise.coefficients,
-            noise.groups,
-            law,
-            self._spread(parameters, 0),
+            self._free_law, whole, noise.coefficients, noise.groups, *given
         )
         return self._with(parameters, 0, spread)._replace(coefficients=b, effects=groups)
 
@@ -257,7 +253,7 @@ class RegressionPrior:
         told = regression.tell_of_scales(whole, b, groups, self.columns_of(factor))
         mine, effects = self.groups_of(factor), parameters.effects.copy()
         sums = effects[mine].T @ effects[mine], *told
-        parameters, by = self.step(parameters, factor, sums, noise.laws[factor].at(turn))
+        parameters, by = self.step(parameters, factor, sums, at(noise.laws[factor], turn))
         effects[mine] *= by
         return parameters._replace(effects=effects)
 
@@ -268,18 +264,17 @@ class RegressionPrior:
         """Whether a kernel makes all turns, if rows are in one block."""
         return self.k <= MOST_AT_ONCE
 
-    def turned_noise(self, parameters, potential, keys, rows, noise):
+    def turned_noise(self, parameters, potential, keys, rows, chance):
         """Noise, its law and its scales, as often as there are keys; return parameters and noise."""
-        law = self.laws[-1]
-        given = (*noise, *law.fixed, law.diagonal), self._spread(parameters, -1)
+        given = self.laws[-1].compiled, chance, self._spread(parameters, -1)
         e, *spread = regression.draw_noise_in_turns(potential, keys, rows, *given)
         return self._with(parameters, -1, spread), e
 
     # laws of spread
 
-    def step(self, parameters, number, sums, noise):
+    def step(self, parameters, number, sums, chance):
         """Both of `redraw` and `rescale`, given sums and what they need of chance."""
-        spread, by = self.laws[number].step(self._spread(parameters, number), *sums, noise)
+        spread, by = self.laws[number].step(self._spread(parameters, number), sums, chance)
         return self._with(parameters, number, spread), by
 
     def rescale(self, parameters, number, curvature, slope, rng, entries=slice(None)):
@@ -374,6 +369,11 @@ class Regression:
 
     def describe_rows(self, shard, rows):
         return {"probabilities": self.probabilities(rows.psi)}
+
+
+def at(chance, turn):
+    """Return what one turn needs of chance."""
+    return Chance(*(part[turn] for part in chance))
 
 
 def cut(n, size=ROWS_PER_BLOCK):

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -11,26 +10,10 @@ from scipy.special import digamma
 from polystick.conjugate import InverseWishart
 from polystick.kernels import spreads
 from polystick.kernels.buffers import as_buffers
+from polystick.kernels.spreads import Chance, Spread
 from polystick.population.gammas import gamma_divergence, inverse_gamma
 
-__all__ = ["HuangWand", "Spread", "SpreadFactor", "StepNoise"]
-
-
-class Spread(NamedTuple):
-    """A covariance, and the scales that it is drawn from."""
-
-    cov: np.ndarray  # (k, k)
-    size: np.ndarray  # (k,) d: positive
-
-
-class StepNoise(NamedTuple):
-    """What the steps of a law need of chance: T turns."""
-
-    normals: np.ndarray  # (T, k + 1, k)
-    gammas: np.ndarray  # (T, 2 k)
-
-    def at(self, turn):
-        return StepNoise(*(part[turn] for part in self))
+__all__ = ["Chance", "HuangWand", "Spread", "SpreadFactor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,24 +71,27 @@ class HuangWand:
         """Return shapes of the gammas that a covariance is made of, then of those of d^2."""
         return _shapes(self._degrees + n, self._shape, self.k, self.diagonal)
 
-    def noise(self, n, turns, rng):
-        """Draw what some steps given n rows need."""
-        return StepNoise(
+    def chance(self, n, turns, rng):
+        """Draw what some steps given n rows need of chance."""
+        return Chance(
             rng.standard_normal((turns, self.k + 1, self.k)),
             rng.standard_gamma(self._shapes(n), (turns, 2 * self.k)),
         )
 
     @property
-    def fixed(self):
+    def compiled(self):
         """What kernels must know of the law."""
-        return float(self.nu), float(self.scale)
+        return spreads.Law(float(self.nu), float(self.scale), self.diagonal)
 
-    def step(self, spread, outer, curvature, slope, noise):
-        """Do as `redraw` and then `rescale` in one call: return the spread, and by what to multiply e."""
-        cov, size, by = spread.cov.copy(), spread.size.copy(), np.empty(self.k)
-        given = *as_buffers(outer, curvature, slope), *self.fixed, self.diagonal, *noise
-        spreads.step_in_place(*given, cov, size, by)
-        return Spread(cov, size), by
+    def step(self, spread, sums, chance):
+        """Do as `redraw` and then `rescale` in one call: return the spread, and by what to multiply e.
+
+        sums : outer, curvature and slope
+        """
+        drawn = Spread(spread.cov.copy(), spread.size.copy())
+        by, sums = np.empty(self.k), spreads.Sums(*as_buffers(*sums))
+        spreads.step_in_place(self.compiled, sums, *chance, drawn, by)
+        return drawn, by
 
     def _redraw_diagonal(self, spread, n, outer, rng):
         cov = self._draw_cov(n, outer, spread.size, rng)
