@@ -67,13 +67,6 @@ class ForgotLine(StickRegression):
         return potential
 
 
-class ShortenedLine(StickRegression):
-    """Noise is drawn about a part of the line; without all of it psi is soon infinite."""
-
-    def about_line(self, line, potential):
-        return super().about_line(0.8 * line, potential)
-
-
 class NoiseNotIntegrated(StickRegression):
     """B and U are drawn as if there were no noise."""
 
