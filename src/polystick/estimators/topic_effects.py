@@ -14,8 +14,9 @@ from polystick.inference.execution import one_blas_thread
 from polystick.models.topics import TopicModel
 from polystick.validation import check_integer
 
-__all__ = ["TopicEffects"]
+__all__ = ["SLICE", "TopicEffects"]
 
+SLICE = "slice of time (by DynamicTopicModel)"  # a column beside the covariates
 _DRAWS = 200
 _MOST_DOCUMENTS = 2000
 _MOST_KNOWN = 1000  # kinds of documents whose shares are remembered
@@ -28,11 +29,14 @@ class ExpectedShares:
     model: TopicModel
     prevalence: Prevalence
     states: list  # of name -> array
+    is_dated: bool = False  # whether shares depend on the slice of time too, in the column SLICE
     known: dict = field(default_factory=dict)  # columns, as bytes -> (draws, T)
 
     def __call__(self, frame):
         """Return shares (draws, n, T); documents with the same covariates are looked at once."""
         x = self.prevalence.columns(frame)
+        if self.is_dated:
+            x = np.column_stack([x, frame[SLICE]])
         kinds, of_kind = np.unique(x, axis=0, return_inverse=True)
         if len(self.known) > _MOST_KNOWN:
             self.known.clear()
@@ -45,8 +49,11 @@ class ExpectedShares:
         """Return columns, as bytes -> shares (draws, T)."""
         if not len(kinds):
             return {}
+        given = {"covariates": kinds}
+        if self.is_dated:
+            given = {"covariates": kinds[:, :-1], "slices": kinds[:, -1].astype(int)}
         with one_blas_thread():
-            found = [self.model.expected_shares(state, covariates=kinds) for state in self.states]
+            found = [self.model.expected_shares(state, **given) for state in self.states]
         return {kind.tobytes(): each for kind, each in zip(kinds, np.stack(found, axis=1))}
 
 
@@ -130,8 +137,12 @@ class TopicEffects(CorrelatedTopicEstimator):
         drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
         states = [dict(zip(law, one)) for one in drawn]
         known = self.prevalence_
-        frame = known.frame
+        frame = self._documents_of_fit()
         picked = np.linspace(0, len(frame) - 1, min(len(frame), _MOST_DOCUMENTS)).round()
         some = frame.iloc[picked.astype(int)].reset_index(drop=True)
-        shares = ExpectedShares(self.model_, self.prevalence_, states)
+        shares = ExpectedShares(self.model_, self.prevalence_, states, SLICE in frame.columns)
         return Effects(shares, some, self._topic_index, known.variables, known.levels)
+
+    def _documents_of_fit(self):
+        """Return what shares depend on, of the documents of the fit."""
+        return self.prevalence_.frame

@@ -123,9 +123,7 @@ class RegressedShares:
 
     def _draw_shrinkage(self, standard, rng):
         """Draw the shrinkage of each term given coefficients (p, k) in units of the scatter of documents."""
-        squares = np.bincount(self.terms, weights=np.square(standard).sum(axis=1))
-        sizes = standard.shape[1] * np.bincount(self.terms)
-        return rng.gamma(SHAPE + 0.5 * sizes) / (RATE + 0.5 * squares)
+        return draw_shrinkage(self.terms, standard, rng)
 
     def move(self, parameters, gains, stretch, shift, rng):
         """As the law of mean and cov has it, with the coefficients of a stick that is stretched."""
@@ -134,13 +132,7 @@ class RegressedShares:
 
     def rename(self, parameters, order, link, key):
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
-        mean, cov = self.average(parameters)
-        noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
-        away = noise @ np.linalg.cholesky(cov).T
-        psi = link.rename(mean + away, order)
-        level = psi.mean(axis=0)
-        slopes = np.linalg.lstsq(away, psi - level, rcond=None)[0]
-        rest = psi - level - away @ slopes
+        level, slopes, rest = renamed_line(*self.average(parameters), order, link, key)
         found = slopes.T @ parameters.cov @ slopes + rest.T @ rest / RENAMED
         law = {"mean": level, "cov": found, "precision": np.linalg.inv(found)}
         return {**law, "coefficients": parameters.coefficients @ slopes}
@@ -151,6 +143,23 @@ class RegressedShares:
         """Return mean and covariance of psi over documents, what covariates explain included."""
         slopes = parameters.coefficients
         return parameters.mean, parameters.cov + slopes.T @ self.covariates_cov @ slopes
+
+
+def renamed_line(mean, cov, order, link, key):
+    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi ~ N(mean, cov) as it was."""
+    noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
+    away = noise @ np.linalg.cholesky(cov).T
+    psi = link.rename(mean + away, order)
+    level = psi.mean(axis=0)
+    slopes = np.linalg.lstsq(away, psi - level, rcond=None)[0]
+    return level, slopes, psi - level - away @ slopes
+
+
+def draw_shrinkage(terms, standard, rng):
+    """Draw the shrinkage of each term given coefficients (p, k) in units of the scatter of documents."""
+    squares = np.bincount(terms, weights=np.square(standard).sum(axis=1))
+    sizes = standard.shape[1] * np.bincount(terms)
+    return rng.gamma(SHAPE + 0.5 * sizes) / (RATE + 0.5 * squares)
 
 
 def _with_ones(x):
