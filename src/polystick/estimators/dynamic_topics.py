@@ -15,7 +15,7 @@ from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
 from polystick.estimators.topic_covariates import About, need_learned_scale
-from polystick.estimators.topic_effects import SLICE, TopicEffects
+from polystick.estimators.topic_effects import TopicEffects
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
 from polystick.inference.schedules import Schedule
@@ -221,6 +221,3 @@ class DynamicTopicModel(TopicEffects):
         check_length(about.times, n)
         given = super()._given(n, about._replace(times=None))
         return {"slices": self.slices_.number(about.times), **given}
-
-    def _documents_of_fit(self):
-        return super()._documents_of_fit().assign(**{SLICE: self._dates})

@@ -60,6 +60,8 @@ class ExpectedShares:
 class TopicEffects(CorrelatedTopicEstimator):
     """Tables of effects, for a face that may have a prevalence."""
 
+    _dates: Any = None  # (n,) slices of time of the documents of a fit, if shares depend on them
+
     def effects(
         self, column: str, change: Any = None, *, level: float = 0.9, n_draws: int = _DRAWS
     ) -> pd.DataFrame:
@@ -137,12 +139,10 @@ class TopicEffects(CorrelatedTopicEstimator):
         drawn = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
         states = [dict(zip(law, one)) for one in drawn]
         known = self.prevalence_
-        frame = self._documents_of_fit()
+        frame = known.frame
+        if self._dates is not None:
+            frame = frame.assign(**{SLICE: self._dates})
         picked = np.linspace(0, len(frame) - 1, min(len(frame), _MOST_DOCUMENTS)).round()
         some = frame.iloc[picked.astype(int)].reset_index(drop=True)
-        shares = ExpectedShares(self.model_, self.prevalence_, states, SLICE in frame.columns)
+        shares = ExpectedShares(self.model_, known, states, self._dates is not None)
         return Effects(shares, some, self._topic_index, known.variables, known.levels)
-
-    def _documents_of_fit(self):
-        """Return what shares depend on, of the documents of the fit."""
-        return self.prevalence_.frame
