@@ -147,6 +147,12 @@ FACES = {
         {"covariates": ABOUT},
     ),
     "topics in time": Case(DynamicTopicModel(3, **_run(GIBBS)), (WORDS,), _dated, {"times": TIMES}),
+    "topics in time, prevalence": Case(
+        DynamicTopicModel(3, prevalence="party", **_run(GIBBS)),
+        (WORDS,),
+        _effects,
+        {"times": TIMES, "covariates": ABOUT},
+    ),
     "topics that evolve": Case(
         DynamicTopicModel(3, evolving=True, **_run(GIBBS)), (WORDS,), _dated, {"times": TIMES}
     ),

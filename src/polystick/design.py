@@ -8,6 +8,7 @@ prior serves covariates on any scale, and a coefficient is about what it takes t
 
 import ast
 import contextlib
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -107,6 +108,7 @@ def _from_formula(frame, formula):
     needed = _variables(parsed, frame)
     _need_columns(frame, needed, of=f'the formula "{formula}"')
     _refuse_missing(frame, needed)
+    _refuse_times(frame, needed)
     raw, spec = _built(formula, lambda: _materialised(parsed, frame))
     if not raw.shape[1]:
         raise ValueError(f'a formula must have a term; got "{formula}"; "1" is a common mean')
@@ -116,6 +118,15 @@ def _from_formula(frame, formula):
         terms[places] = INTERCEPT if str(term) == "1" else str(term)
     levels = _levels(frame, variables, spec)
     return raw, tuple(spec.column_names), tuple(terms), variables, levels, spec
+
+
+def _refuse_times(frame, names):
+    for name in names:
+        if frame[name].dtype.kind in "mM" or isinstance(frame[name].dtype, pd.PeriodDtype):
+            raise ValueError(
+                f"covariates must be numbers or factors; column {name!r} has times; give a number, such as "
+                "the year, frame[column].dt.year"
+            )
 
 
 def _formulaic():
@@ -130,6 +141,11 @@ def _formulaic():
 
 def _parsed(formula):
     formulaic = _formulaic()
+    if bar := re.search(r"\(([^()|]*)\|([^()|]*)\)", formula):
+        raise ValueError(
+            f'a formula must have no groups; got "{bar.group()}"; give groups="{bar.group(2).strip()}" for '
+            "levels of groups; slopes that vary between groups there are none"
+        )
     try:
         parsed = formulaic.Formula(formula)
     except formulaic.errors.FormulaicError as error:

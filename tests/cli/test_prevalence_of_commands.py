@@ -68,6 +68,20 @@ def test_a_table_of_counts_has_covariates_too(folder, tmp_path):
     assert model.prevalence_.design.variables == ("party", "year")
 
 
+def test_documents_may_be_in_groups(folder, tmp_path):
+    given = ["--text", "body", "--prevalence", "year", "--groups", "party,era", *SHORT]
+    call("fit", "topics", folder / "table.csv", *given, "--out", tmp_path / "run")
+    model = runs.open_run(tmp_path / "run").estimator
+    assert model.groups == ["party", "era"]
+    shown = call("show", tmp_path / "run", "--effects", "era", "--json").output
+    assert list(json.loads(shown)["tables"]) == ["effect of era, a to b", "effect of era, a to c"]
+    new = TABLE.assign(era="a new one")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    said = json.loads(call("score", tmp_path / "run", tmp_path / "new.csv", "--json").output)
+    found = model.score(new["body"], covariates=new)
+    assert said["log_likelihood_per_count"] == pytest.approx(found)
+
+
 def test_what_is_refused(folder, tmp_path):
     out = ["--out", tmp_path / "run", *SHORT]
     texts = ["--text", "body", "--prevalence"]
@@ -77,6 +91,8 @@ def test_what_is_refused(folder, tmp_path):
         (["fit", "topics", table, *texts, "age", *out], "'age' is missing"),
         (["fit", "topics", table, *texts, "year", "--svi", *out], "leave --svi out"),
         (["fit", "topics", table, *texts, "year", "--mean-field", *out], "leave --mean-field out"),
+        (["fit", "topics", table, "--text", "body", "--groups", "era", *out], "--prevalence 1"),
+        (["fit", "topics", table, *texts, "year", "--groups", "author", *out], "'author'"),
         (["score", folder / "run", folder / "less.csv"], "'era' is missing"),
         (["show", folder / "run", "--effects", "age"], "no covariate 'age'"),
     ]

@@ -226,6 +226,14 @@ def test_evidence_is_that_of_brute_force(model):
     np.testing.assert_allclose(few, expected, atol=0.05)
 
 
+def test_separated_rows_are_told_of():
+    above = FRAME.wet.to_numpy() > FRAME.wet.median()
+    counts = np.where(above[:, None], [[30, 0]], [[0, 30]])
+    model = MultinomialRegression("wet", inference=Gibbs(200, 400, n_chains=1), random_state=0)
+    with pytest.warns(RuntimeWarning, match="give overdispersion=None"):
+        model.fit(FRAME, counts)
+
+
 # what bad input gets
 
 
@@ -234,6 +242,13 @@ def test_evidence_is_that_of_brute_force(model):
     [
         ({"formula": "ash ~ wet"}, "no response"),
         ({"formula": "wet + height"}, "'height' is missing"),
+        ({"formula": "wet + (wet | site)"}, 'groups="site"'),
+        (
+            {"formula": "d", "frame": FRAME.assign(d=pd.Timestamp("2020-01-01"))},
+            "column 'd' has times",
+        ),
+        ({"groups": "wet | site"}, "slopes that vary between groups there are none"),
+        ({"groups": {"site": "wet"}}, "groups must be a column or a list"),
         ({"formula": None}, "must be numbers where there is no formula"),
         ({"groups": "county"}, "groups must be columns of the covariates"),
         ({"groups": ["site", "site"]}, "groups must differ"),

@@ -416,3 +416,41 @@ def test_what_groups_of_documents_need():
     model, counts, frame = fit_authored(prevalence="1")
     with pytest.raises(ValueError, match="'author' is missing"):
         model.transform(counts[:2], covariates=frame[["party"]].head(2))
+
+
+# beside levels that move with time
+
+
+def dated(formula="party", **options):
+    options = {"inference": SHORT, "random_state": 0, "progress": False, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = DynamicTopicModel(T, prevalence=formula, **options)
+        return model.fit(COUNTS, times=FRAME.year // 20, covariates=FRAME)
+
+
+@needs_jit
+def test_effects_stand_beside_levels_that_move():
+    model = dated(groups="form")
+    names = of_truth(model)
+    assert sorted(names) == list(range(T))
+    d, r = (SHARES[FRAME.party == party].mean(axis=0) for party in "DR")
+    np.testing.assert_allclose(model.effects("party").iloc[names].estimate, r - d, atol=0.06)
+    over_time = model.shares_over_time().mean.iloc[:, names]
+    late = FRAME.year // 20 == FRAME.year.max() // 20
+    found, true = over_time.iloc[-1].to_numpy(), SHARES[late].mean(axis=0)
+    np.testing.assert_allclose(found, true, atol=0.12)
+    assert over_time.iloc[-1, 2] > over_time.iloc[0, 2] + 0.15
+    assert model.effect_curves("form").shape == (3 * T, 3)
+    new = FRAME.head(5).assign(form="sung")
+    shares = model.transform(COUNTS[:5], times=[95, 96, 97, 98, 99], covariates=new)
+    assert shares.shape == (5, T)
+
+
+def test_what_dated_documents_lack_is_said():
+    with pytest.raises(TypeError, match="covariates must hold what"):
+        DynamicTopicModel(T, prevalence="party").fit(COUNTS, times=FRAME.year)
+    with pytest.raises(TypeError, match="needs a prior that learns its scale"):
+        dated(prior=NormalInverseWishart.weak(np.zeros(T - 1), np.ones(T - 1)))
+    with pytest.raises(TypeError, match="its shares depend on none"):
+        DynamicTopicModel(T).fit(COUNTS, times=FRAME.year, covariates=FRAME)

@@ -61,11 +61,15 @@ def drawn(cov, with_groups, noise, edges=(0, 9, N)):
     return np.concatenate([b.ravel(), groups.ravel()])
 
 
+@pytest.mark.parametrize("most_entries", [0, 60], ids=["LAPACK", "kernel"])
 @pytest.mark.parametrize("with_groups", [True, False])
 @pytest.mark.parametrize(
     "cov", [COV, np.diag(np.diag(COV)), None], ids=["full", "diagonal", "none"]
 )
-def test_draws_have_the_mean_and_the_covariance_of_the_dense_law(cov, with_groups):
+def test_draws_have_the_mean_and_the_covariance_of_the_dense_law(
+    cov, with_groups, most_entries, monkeypatch
+):
+    monkeypatch.setattr(regression, "MOST_ENTRIES", most_entries)
     precision, linear = dense(cov, with_groups)
     size = len(linear)
     mean = drawn(cov, with_groups, np.zeros(size))

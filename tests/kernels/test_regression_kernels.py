@@ -15,11 +15,12 @@ def a_covariance(k=K):
     return root @ root.T / k
 
 
-def test_rows_tell_of_their_line_by_the_formula():
+@pytest.mark.parametrize("tell_rows", [regression.tell_rows, regression.tell_rows_scalar])
+def test_rows_tell_of_their_line_by_the_formula(tell_rows):
     cov, omega = a_covariance(), RNG.gamma(1.0, 1.0, (N, K))
     kappa = RNG.standard_normal((N, K))
     weight, linear = np.empty((N, len(LOWER[0]))), np.empty((N, K))
-    regression.tell_rows(kappa, omega, cov, weight, linear)
+    tell_rows(kappa, omega, cov, weight, linear)
     for i in range(N):
         np.testing.assert_allclose(
             weight[i], np.linalg.inv(cov + np.diag(1 / omega[i]))[LOWER], rtol=1e-9
@@ -88,3 +89,28 @@ def test_covariances_are_bartletts():
     np.testing.assert_allclose(cov, expected, rtol=1e-8)
     rate = 0.5 / scale**2 + 0.5 * nu * np.diag(np.linalg.inv(expected))
     np.testing.assert_allclose(new_size, np.sqrt(gammas[K:] / rate), rtol=1e-8)
+
+
+@pytest.mark.parametrize("is_diagonal", [False, True])
+def test_a_step_is_both_halves_of_the_interweaving(is_diagonal):
+    """Covariance and scales given rows; then scales d | t = e / d, with its flip, and all that follows it."""
+    outer, curvature, slope = a_covariance(), a_covariance(), RNG.standard_normal(K)
+    nu, scale, before = 2.0, 1.5, RNG.gamma(2.0, 1.0, K)
+    normals, gammas = RNG.standard_normal((K + 1, K)), RNG.gamma(3.0, 1.0, 2 * K)
+    cov, size, by = np.empty((K, K)), before.copy(), np.empty(K)
+    law, sums = spreads.Law(nu, scale, is_diagonal), spreads.Sums(outer, curvature, slope)
+    spreads.step_in_place(law, sums, normals, gammas, spreads.Spread(cov, size), by)
+    first, drawn = np.empty((K, K)), np.empty(K)
+    if is_diagonal:
+        first = np.diag(0.5 * (nu * before**2 + np.diag(outer)) / gammas[:K])
+        rate = 0.5 / scale**2 + 0.5 * nu / np.diag(first)
+        drawn = np.sqrt(gammas[K:] / rate)
+    else:
+        spreads.redraw(outer, before, nu, scale, normals[:K], gammas, first, drawn)
+    told = curvature / np.outer(drawn, drawn) + np.eye(K) / scale**2
+    root = np.linalg.cholesky(told)
+    d = np.linalg.solve(told, slope / drawn) + np.linalg.solve(root.T, normals[K])
+    np.testing.assert_allclose(by, d / drawn, rtol=1e-9)
+    np.testing.assert_allclose(size, np.abs(d), rtol=1e-9)
+    np.testing.assert_allclose(cov, np.outer(by, by) * first, rtol=1e-9)
+    assert (by < 0).any()

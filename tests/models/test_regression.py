@@ -1,6 +1,6 @@
 """Regression of counts: the sweep is right, and would be caught if it were not."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numba
@@ -9,13 +9,19 @@ import pytest
 
 from joint import Law, first_and_second, one_sweep
 from polystick.decomposition import Decomposition
-from polystick.gaussians import regression
 from polystick.keys import Key
 from polystick.models import regression_slices
 from polystick.models.regression import StickRegression
 from polystick.models.regression_state import RegressionPrior, Rows, Statistics
 from polystick.models.softmax_regression import SoftmaxRegression
-from polystick.population import HuangWand
+from regression_twins import (
+    ForgotLine,
+    NoFlip,
+    NoiseNotIntegrated,
+    OneByOne,
+    WeakPriorOfScale,
+    WrongLaws,
+)
 from statistics_tools import MAX_Z
 
 slow = pytest.mark.slow
@@ -53,6 +59,7 @@ MODELS = {
     "softmax, crossed and full": softmax(CROSSED, "full"),
     "softmax, groups and diagonal": softmax(ONE, "diagonal"),
 }
+ALIKE = MODELS | {"groups alone": stick(ONE, None), "diagonal alone": stick(NONE, "diagonal")}
 QUICK = ("groups and full", "crossed and diagonal", "softmax, crossed and full")
 
 
@@ -109,55 +116,23 @@ def test_geweke(name, n_iter, rng):
     assert np.abs(z).max() < MAX_Z, np.sort(np.abs(z))[-5:]
 
 
+# turns in one kernel, and one by one
+
+
+@pytest.mark.parametrize(
+    "name", ["groups and full", "groups alone", "full alone", "diagonal alone"]
+)
+def test_turns_in_one_kernel_are_those_one_by_one(name, rng):
+    model, groups = ALIKE[name]
+    other = replace(model, prior=OneByOne(**vars_of(model.prior)))
+    parameters, rows, counts = model.simulate(TOTALS, X, groups, rng)
+    (shard,) = model.shards(counts, X, groups)
+    drawn = [each.move_together(parameters, [shard], [rows], Key(3, 1)) for each in (model, other)]
+    for found, expected in zip(*([*parameters, rows[0].psi] for parameters, rows in drawn)):
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
 # sweeps that are wrong
-
-
-@dataclass(frozen=True)
-class WeakPriorOfScale(HuangWand):
-    """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
-
-    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
-        weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
-        return weak.rescale(spread, curvature, slope, rng, entries)
-
-
-@dataclass(frozen=True)
-class NoFlip(HuangWand):
-    """A negative d turns e, and Q stays as it was."""
-
-    def rescale(self, spread, curvature, slope, rng, entries=slice(None)):
-        spread, by = super().rescale(spread, curvature, slope, rng, entries)
-        flip = np.sign(by)
-        return spread._replace(cov=flip[:, None] * spread.cov * flip), by
-
-
-@dataclass(frozen=True, eq=False)
-class WrongLaws(RegressionPrior):
-    """The laws of spread are drawn in a wrong way."""
-
-    law: type = HuangWand
-
-    @property
-    def laws(self):
-        return [self.law(law.k, law.diagonal, law.scale, law.nu) for law in super().laws]
-
-
-class ForgotLine(StickRegression):
-    """Noise is drawn as if kappa were about zero, and not about the line."""
-
-    def about_line(self, line, potential):
-        return potential
-
-
-class NoiseNotIntegrated(StickRegression):
-    """B and U are drawn as if there were no noise."""
-
-    def tell(self, parameters, shards, potentials, ordered_map=map):
-        told = [regression.tell_of_line(p, None) for p in potentials]
-        return [
-            regression.row_sums(s.data.columns, s.data.groups, *each)
-            for s, each in zip(shards, told)
-        ]
 
 
 class OneForAll(StickRegression):
@@ -168,7 +143,7 @@ class OneForAll(StickRegression):
         wrong = shard._replace(data=shard.data._replace(x=0.0 * shard.data.x))
         psi = super().draw_rows(law, wrong, rows, key)[0].psi
         e = psi - line
-        return Rows(psi), Statistics(len(psi), e.T @ e, 0.0)
+        return Rows(psi), Statistics(len(psi), e.T @ e, 0.0, psi.size)
 
 
 def wrong_laws(name, law):

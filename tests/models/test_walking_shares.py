@@ -96,8 +96,8 @@ def test_geweke_with_a_learned_scale(n_iter):
 class Tripled(WalkingShares):
     """Each document counts three times for the scatter."""
 
-    def _draw_scatter(self, parameters, n, residual, rng):
-        return super()._draw_scatter(parameters, 3 * n, 3.0 * residual, rng)
+    def draw_scatter(self, parameters, n, residual, rng):
+        return super().draw_scatter(parameters, 3 * n, 3.0 * residual, rng)
 
 
 class LawOfAMean(WalkingShares):
@@ -244,8 +244,8 @@ class OneStepTooMany(WalkingShares):
 class ExchangedCovariances(WalkingShares):
     """Levels are drawn as if they moved like documents scatter."""
 
-    def _draw_levels(self, parameters, sums, rng):
-        return super()._draw_levels(parameters._replace(step_cov=parameters.cov), sums, rng)
+    def draw_levels(self, parameters, sums, rng):
+        return super().draw_levels(parameters._replace(step_cov=parameters.cov), sums, rng)
 
 
 WRONG = {
@@ -308,9 +308,9 @@ def test_levels_are_drawn_from_the_dense_gaussian(rng):
     parameters, _, _ = MODEL.simulate(TOTALS, rng, slices=SLICES)
     slices, psi, statistics = summed_psi(rng)
     truth, size = dense_levels(parameters, slices, psi), N_SLICES * 2
-    mean = WALKING._draw_levels(parameters, statistics, Fixed(np.zeros(size)))
+    mean = WALKING.draw_levels(parameters, statistics, Fixed(np.zeros(size)))
     np.testing.assert_allclose(mean, truth.mean, rtol=1e-9)
-    unit = [WALKING._draw_levels(parameters, statistics, Fixed(e)) - mean for e in np.eye(size)]
+    unit = [WALKING.draw_levels(parameters, statistics, Fixed(e)) - mean for e in np.eye(size)]
     root = np.array(unit).reshape(size, size)
     np.testing.assert_allclose(root.T @ root, truth.cov.reshape(size, size), rtol=1e-8, atol=1e-12)
 

@@ -202,6 +202,11 @@ def with_options(*more):
     return decorate
 
 
+def _joined(ctx, param, given):
+    """Return the names of all times that an option came, or None."""
+    return [name for names in given for name in names] or None
+
+
 @fit.command(cls=CommandWithColumns)
 @with_options(
     click.option("--topics", type=click.IntRange(min=2), help="Number of topics. [default: 20]"),
@@ -213,6 +218,9 @@ def with_options(*more):
     click.option("--prevalence", metavar="FORMULA",
                  help='How shares of topics depend on other columns of a table, such as "cr(year) + party" '
                  "(needs formulaic); then show has --effects. In a table of counts --ignore these columns."),
+    click.option("--groups", type=Columns(), multiple=True, callback=_joined, metavar="COLUMNS",
+                 help="With --prevalence: columns whose values are groups with effects from a common law, "
+                 "such as authors; new documents may be of others. Nested as in paper/author."),
     *TEXTS,
 )  # fmt: skip
 def topics(**options):
@@ -223,7 +231,7 @@ def topics(**options):
     \b
     Example: polystick fit topics speeches.jsonl --topics 30 --out run
              polystick fit topics articles.csv --text body --min-df 5 --out run
-             polystick fit topics articles.csv --text body --prevalence "year + paper" --out run
+             polystick fit topics articles.csv --text body --prevalence year --groups paper --out run
     """  # noqa: D301
     run("topics", **options)
 
@@ -273,11 +281,6 @@ def lds(**options):
     Example: polystick fit lds words.jsonl --states 5 --max-words 200 --out run
     """
     run("lds", **options)
-
-
-def _joined(ctx, param, given):
-    """Return the names of all times that an option came, or None."""
-    return [name for names in given for name in names] or None
 
 
 @fit.command(cls=CommandWithColumns)

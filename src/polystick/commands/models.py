@@ -122,7 +122,11 @@ def _inference(options, max_bytes):
 def _make_topics(options, common):
     from polystick import CorrelatedTopicModel
 
-    more = {"vectorizer": options["vectorizer"], "prevalence": _kept(options.get("prevalence"))}
+    more = {
+        "vectorizer": options["vectorizer"],
+        "prevalence": _kept(options.get("prevalence")),
+        "groups": options.get("groups"),
+    }
     return CorrelatedTopicModel(options["topics"], **more, **common)
 
 

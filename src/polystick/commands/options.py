@@ -64,6 +64,11 @@ def refuse_idle(path, given, options):
     if options.get("prevalence") and (options["mean_field"] or options.get("svi")):
         way = "--mean-field" if options["mean_field"] else "--svi"
         raise ValueError(f"--prevalence must be sampled; leave {way} out")
+    if options.get("groups") and options.get("prevalence", "") is None:
+        raise ValueError(
+            "--groups of topics must come with --prevalence; give --prevalence 1 where shares depend on "
+            "nothing else"
+        )
     if options["mean_field"] and options.get("formula"):
         raise ValueError("a regression must be sampled; leave --mean-field out")
     if options["mean_field"] and options.get("link") == "softmax":

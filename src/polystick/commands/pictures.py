@@ -56,7 +56,7 @@ def _effects_on_topics(model, labels):
     doubled = labels.duplicated(keep=False)
     names = labels.where(~doubled, labels + " (" + labels.index.astype(str) + ")").to_dict()
     frame = model.prevalence_.frame
-    for column in model.prevalence_.design.variables:
+    for column in model.prevalence_.variables:
         file = _file_of(column)
         if frame[column].dtype.kind in "iuf" and frame[column].nunique() > 2:
             table = model.effect_curves(column).rename(index=names, level="topic")

@@ -1,6 +1,7 @@
 """The face of dynamic topics."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -13,11 +14,12 @@ from polystick.decomposition import decompose
 from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.intervals import interval
 from polystick.estimators.time_slices import TimeSlices, check_length
-from polystick.estimators.topic_correlation import CorrelatedTopicEstimator
-from polystick.estimators.topic_covariates import About
+from polystick.estimators.topic_covariates import About, need_learned_scale
+from polystick.estimators.topic_effects import TopicEffects
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import one_blas_thread
 from polystick.inference.schedules import Schedule
+from polystick.models.regressed_walk import RegressedWalk
 from polystick.models.topic_factors import assemble
 from polystick.models.topic_shares import Sticks
 from polystick.models.topic_words import DirichletWords
@@ -31,7 +33,7 @@ _SCALE = 1.0  # of standard deviations of psi about a level, a priori
 _STEP = 0.05  # expected variance of a step of psi from slice to slice, a priori
 
 
-class DynamicTopicModel(CorrelatedTopicEstimator):
+class DynamicTopicModel(TopicEffects):
     """Topics of documents with time stamps, whose shares move with time.
 
     The mean of the logits of the shares walks from one slice of time to the next; documents scatter about it
@@ -54,9 +56,15 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         "similar"; other topics have a Gaussian prior on it, and for None a Dirichlet prior.
     seed_words, seed_weight
         As in `CorrelatedTopicModel`; without `evolving` and `word_tree` only.
+    prevalence : str or None
+        How shares depend on covariates of the documents, beyond the level of their slice: a formula, as in
+        `CorrelatedTopicModel`. What varies with time alone is told from the levels only by how smooth these
+        are, so let covariates be of documents, such as who speaks and where.
+    groups : column, list of columns, or None
+        Columns of the covariates whose groups are pooled, as in `CorrelatedTopicModel`.
     prior : NormalInverseWishart, LearnedScale or None
         Prior of how documents scatter about the level of their slice; its mean is that of the first level.
-        None: a `LearnedScale`, as in `CorrelatedTopicModel`.
+        None: a `LearnedScale`, as in `CorrelatedTopicModel`; a `prevalence` needs one.
     vectorizer : CountVectorizer or None
         How words are counted where documents are texts, as in `CorrelatedTopicModel`.
     inference : Gibbs or None
@@ -91,8 +99,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
 
     def __init__(self, n_topics: int = 10, *, topic_concentration: float = 0.05, freq: str = "Y",
                  evolving: bool = False, word_tree: Any = None, seed_words: Any = None,
-                 seed_weight: float = 1.0, prior: Any = None, vectorizer: Any = None,
-                 inference: Schedule | None = None, random_state: RandomState = None,
+                 seed_weight: float = 1.0, prevalence: Any = None, groups: Any = None, prior: Any = None,
+                 vectorizer: Any = None, inference: Schedule | None = None, random_state: RandomState = None,
                  n_jobs: int | None = None, progress: Progress | None = None,
                  checkpoint: PathLike | None = None,
                  checkpoint_every: float = 60.0) -> None:  # fmt: skip
@@ -103,6 +111,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.word_tree = word_tree
         self.seed_words = seed_words
         self.seed_weight = seed_weight
+        self.prevalence = prevalence
+        self.groups = groups
         self.prior = prior
         self.vectorizer = vectorizer
         self.inference = inference
@@ -112,7 +122,8 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def fit(self, X: Any, y: Any = None, *, times: Any = None, resume: bool = False) -> Self:
+    def fit(self, X: Any, y: Any = None, *, times: Any = None, covariates: Any = None,
+            resume: bool = False) -> Self:  # fmt: skip
         """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.
 
         Parameters
@@ -120,30 +131,35 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         X : array-like or CSR of shape (n, V), or documents as in `CorrelatedTopicModel`
         y : ignored
         times : sequence of n integers, dates or pandas periods
+        covariates : DataFrame of n rows
+            Where there is a `prevalence`: those of the documents, which belong together by their place.
         resume : bool
             Go on with the run in the checkpoint folder, if there is one.
         """
         with all_or_nothing(self):
             check_length(times, count_documents(X))
             self.slices_ = TimeSlices.spanning(times, self.freq)
-            self.times_ = self.slices_.labels
-            return self._fit(X, resume, About(times))
+            self.times_, self._dates = self.slices_.labels, self.slices_.number(times)
+            return self._fit(X, resume, About(times, covariates, X))
 
     def shares_over_time(self, *, level: float = 0.9, n_draws: int = 50) -> Any:
         """Return the expected shares of topics in each slice, with intervals: data frames (S, T)."""
         check_is_fitted(self)
         check_level(level)
         check_integer("n_draws", n_draws, at_least=1)
-        draws = self.posterior_.spread(("levels", "cov"), n_draws, self.posterior_.best_chain)
+        law = self.model_.shares.told
+        draws = self.posterior_.spread(law, n_draws, self.posterior_.best_chain)
         with one_blas_thread():
-            found = [
-                self.model_.shares.shares_by_slice(levels, cov, self.model_.link)
-                for levels, cov in draws
-            ]
+            found = [self._shares_by_slice(SimpleNamespace(**dict(zip(law, one)))) for one in draws]
         columns = self._topic_index
         return interval(
             np.stack(found), level, lambda a: pd.DataFrame(a, index=self.times_, columns=columns)
         )
+
+    def _shares_by_slice(self, state):
+        """Return the expected shares (S, T) of documents with the covariates of the corpus."""
+        shares = self.model_.shares
+        return shares.shares_by_slice(state.levels, shares.average(state)[1], self.model_.link)
 
     def topics(self, n_words: int = 10, *, words: Sequence[str] | None = None, time: Any = None,
                by: str = "probability", weight: float | None = None) -> Any:  # fmt: skip
@@ -174,8 +190,15 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
             law = LearnedScale(np.zeros_like(mean), prior.scale, prior.nu)
             prior = NormalInverseWishart.weak(prior.centre, variance)
         steps = NormalInverseWishart.weak(np.zeros_like(mean), _STEP).of_cov
-        shares = WalkingShares(len(self.slices_), prior, steps, law)
+        shares = self._regressed(WalkingShares(len(self.slices_), prior, steps, law))
         return assemble(self._make_words(counts), shares, Sticks(decomposition))
+
+    def _regressed(self, walk):
+        if self.prevalence_ is None:
+            return walk
+        need_learned_scale(self.prior)
+        x = self.prevalence_.columns(self.prevalence_.frame)
+        return RegressedWalk(walk, self.prevalence_.terms, x.T @ x / len(x))
 
     def _make_words(self, counts):
         concentration = float(self.topic_concentration)
@@ -195,6 +218,6 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         return {**super()._coords(), "time": times}
 
     def _given(self, n, about):
-        self._refuse_covariates(about)
         check_length(about.times, n)
-        return {"slices": self.slices_.number(about.times)}
+        given = super()._given(n, about._replace(times=None))
+        return {"slices": self.slices_.number(about.times), **given}

@@ -71,6 +71,8 @@ def grouping(groups, frame):
     groups : the name of a column, a list of them (crossed), or names with slashes, as "state/county" (nested)
     """
     asked = [] if groups is None else [groups] if isinstance(groups, str) else groups
+    if isinstance(asked, dict | set):
+        raise TypeError(f"groups must be a column or a list of columns; got {groups!r}")
     if not isinstance(asked, list | tuple):
         asked = [asked]
     columns: list[tuple] = []
@@ -93,6 +95,11 @@ def _columns_of(name, frame):
     parts = [name]
     if name not in frame.columns and isinstance(name, str) and "/" in name:
         parts = [part.strip() for part in name.split("/")]
+    if "|" in str(name) and not set(parts) <= set(frame.columns):
+        raise ValueError(
+            f"groups must be columns, whose levels vary; got {name!r}; slopes that vary between groups there "
+            "are none"
+        )
     for part in parts:
         if part not in frame.columns:
             there = ", ".join(map(str, list(frame.columns)[:8])) or "none"

@@ -161,6 +161,7 @@ class MultinomialRegression(Face):
         self._run(
             fit, model, model.shards(counts, x, places), self._coords(model) | named("row", X)
         )
+        parts.tell_of_separation(self.posterior_)
         self.overdispersion_ = model.prior.overdispersion
         self.decomposition_ = getattr(model, "decomposition", None)
         self._seen = counts

@@ -17,6 +17,7 @@ LINKS = ("stick", "softmax")
 OVERDISPERSION = ("auto", "full", "diagonal", None)
 KINDS = ("known", "new", "none")
 LARGEST_SYSTEM = 6000  # unknowns that are drawn at once
+LARGEST_SD = 10.0  # of overdispersion, beyond which probabilities of rows are 0 and 1
 LARGEST_CROSS = 2**27  # numbers between these and the groups
 USUAL_SCALE = 2.5  # of coefficients, from low to high
 FEW_COUNTS = 1.5  # of a row on average, below which rows are as good as single labels
@@ -246,6 +247,20 @@ def tell_of_lonely_groups(groups, places, overdispersion):
                 f"each group of {name} has one row, so that its effect cannot be told from overdispersion; "
                 "leave one of the two out"
             )
+
+
+def tell_of_separation(posterior):
+    """Warn where overdispersion has taken what covariates should tell: rows with one category alone."""
+    if "noise_cov" not in posterior.names():
+        return
+    variances = np.diagonal(np.asarray(posterior["noise_cov"]), axis1=-2, axis2=-1)
+    sd = np.sqrt(np.median(variances, axis=(0, 1))).max()
+    if sd > LARGEST_SD:
+        warn_user(
+            f"rows vary beyond their covariates by a standard deviation of {sd:.0f} log odds, so that hardly "
+            "anything is told of effects; where rows have one category each, and covariates separate them, "
+            "give overdispersion=None"
+        )
 
 
 def coords_of(face, groups, design):

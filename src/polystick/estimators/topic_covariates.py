@@ -5,8 +5,9 @@ from typing import NamedTuple
 from polystick.estimators.document_kinds import count_documents
 from polystick.estimators.prevalence import Prevalence
 from polystick.inference.gibbs import Gibbs
+from polystick.population import LearnedScale
 
-__all__ = ["NOTHING", "About", "TopicCovariates"]
+__all__ = ["NOTHING", "About", "TopicCovariates", "need_learned_scale"]
 
 
 class About(NamedTuple):
@@ -68,5 +69,14 @@ class TopicCovariates:
         if about.covariates is not None:
             raise TypeError(
                 f"{type(self).__name__} takes no covariates here: its shares depend on none; leave them out, "
-                "or fit CorrelatedTopicModel(prevalence=...)"
+                "or fit with prevalence=..."
             )
+
+
+def need_learned_scale(prior):
+    """Raise where a prior is given that a regression of shares cannot have."""
+    if not (prior is None or isinstance(prior, LearnedScale)):
+        raise TypeError(
+            f"a prevalence needs a prior that learns its scale; got {type(prior).__name__}; give "
+            "LearnedScale(...) or None"
+        )

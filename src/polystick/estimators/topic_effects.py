@@ -14,8 +14,9 @@ from polystick.inference.execution import one_blas_thread
 from polystick.models.topics import TopicModel
 from polystick.validation import check_integer
 
-__all__ = ["TopicEffects"]
+__all__ = ["SLICE", "TopicEffects"]
 
+SLICE = "slice of time (by DynamicTopicModel)"  # a column beside the covariates
 _DRAWS = 200
 _MOST_DOCUMENTS = 2000
 _MOST_KNOWN = 1000  # kinds of documents whose shares are remembered
@@ -28,11 +29,14 @@ class ExpectedShares:
     model: TopicModel
     prevalence: Prevalence
     states: list  # of name -> array
+    is_dated: bool = False  # whether shares depend on the slice of time too, in the column SLICE
     known: dict = field(default_factory=dict)  # columns, as bytes -> (draws, T)
 
     def __call__(self, frame):
         """Return shares (draws, n, T); documents with the same covariates are looked at once."""
         x = self.prevalence.columns(frame)
+        if self.is_dated:
+            x = np.column_stack([x, frame[SLICE]])
         kinds, of_kind = np.unique(x, axis=0, return_inverse=True)
         if len(self.known) > _MOST_KNOWN:
             self.known.clear()
@@ -45,13 +49,18 @@ class ExpectedShares:
         """Return columns, as bytes -> shares (draws, T)."""
         if not len(kinds):
             return {}
+        given = {"covariates": kinds}
+        if self.is_dated:
+            given = {"covariates": kinds[:, :-1], "slices": kinds[:, -1].astype(int)}
         with one_blas_thread():
-            found = [self.model.expected_shares(state, covariates=kinds) for state in self.states]
+            found = [self.model.expected_shares(state, **given) for state in self.states]
         return {kind.tobytes(): each for kind, each in zip(kinds, np.stack(found, axis=1))}
 
 
 class TopicEffects(CorrelatedTopicEstimator):
     """Tables of effects, for a face that may have a prevalence."""
+
+    _dates: Any = None  # (n,) slices of time of the documents of a fit, if shares depend on them
 
     def effects(
         self, column: str, change: Any = None, *, level: float = 0.9, n_draws: int = _DRAWS
@@ -131,7 +140,9 @@ class TopicEffects(CorrelatedTopicEstimator):
         states = [dict(zip(law, one)) for one in drawn]
         known = self.prevalence_
         frame = known.frame
+        if self._dates is not None:
+            frame = frame.assign(**{SLICE: self._dates})
         picked = np.linspace(0, len(frame) - 1, min(len(frame), _MOST_DOCUMENTS)).round()
         some = frame.iloc[picked.astype(int)].reset_index(drop=True)
-        shares = ExpectedShares(self.model_, self.prevalence_, states)
+        shares = ExpectedShares(self.model_, known, states, self._dates is not None)
         return Effects(shares, some, self._topic_index, known.variables, known.levels)

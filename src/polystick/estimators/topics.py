@@ -8,7 +8,7 @@ from sklearn.utils.metaestimators import available_if
 from polystick.arguments import PathLike, Progress, RandomState
 from polystick.decomposition import decompose
 from polystick.estimators.texts import counted
-from polystick.estimators.topic_covariates import NOTHING
+from polystick.estimators.topic_covariates import NOTHING, need_learned_scale
 from polystick.estimators.topic_effects import TopicEffects
 from polystick.estimators.topic_tables import tree_of_words
 from polystick.inference.execution import execution_for
@@ -223,11 +223,7 @@ class CorrelatedTopicModel(TopicEffects):
     def _make_shares(self, prior):
         if self.prevalence_ is None:
             return NormalShares(prior)
-        if not isinstance(prior, LearnedScale):
-            raise TypeError(
-                f"a prevalence needs a prior that learns its scale; got {type(prior).__name__}; give "
-                "LearnedScale(...) or None"
-            )
+        need_learned_scale(prior)
         x = self.prevalence_.columns(self.prevalence_.frame)
         return RegressedShares(prior, self.prevalence_.terms, x.T @ x / len(x))
 

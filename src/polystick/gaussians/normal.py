@@ -13,11 +13,6 @@ from polystick.kernels.buffers import as_buffers
 __all__ = ["Normal", "Shifted", "few_active"]
 
 
-def _inverse(a):
-    """Invert a symmetric positive definite matrix; NaN where it is not."""
-    return algebra.inverse(algebra.root(a))
-
-
 def few_active(omega: np.ndarray) -> np.ndarray:
     """Tell for which rows the conditioning form is cheaper; measured from k = 10 to 199.
 
@@ -39,7 +34,7 @@ class Normal:
 
     def __post_init__(self):
         if self.precision is None:
-            object.__setattr__(self, "precision", _inverse(self.cov))
+            object.__setattr__(self, "precision", algebra.inverted(self.cov))
         held = as_buffers(self.mean, self.cov, self.precision)
         for name, value in zip(("mean", "cov", "precision"), held):
             object.__setattr__(self, name, value)
@@ -47,7 +42,7 @@ class Normal:
     @classmethod
     def natural(cls, precision: np.ndarray, linear: np.ndarray) -> Self:
         """Build from precision and linear = precision mean, whose expectations mean field has."""
-        cov = _inverse(precision)
+        cov = algebra.inverted(precision)
         normal = cls(algebra.multiply(cov, linear), cov, precision)
         normal.__dict__["linear"] = np.ascontiguousarray(linear, dtype=np.float64)
         return normal

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
+from polystick.kernels import algebra, spreads, turns
 from polystick.kernels import regression as kernels
 from polystick.kernels.buffers import as_buffer, as_buffers
 
@@ -26,6 +27,8 @@ __all__ = [
     "Whole",
     "assembled",
     "draw",
+    "draw_in_turns",
+    "draw_noise_in_turns",
     "draw_of",
     "expected_outer",
     "group_rows",
@@ -34,8 +37,10 @@ __all__ = [
     "solve",
     "tell_of_line",
     "tell_of_scales",
+    "told_by_noise",
 ]
 
+MOST_ENTRIES = 60  # of B, beyond which LAPACK is quicker
 MOST_COLUMNS = (
     24  # that are not 0 in a row on average, beyond which products of matrices are quicker
 )
@@ -148,12 +153,78 @@ def assembled(sums, n_groups):
 
 def draw(prior, whole, noise, group_noise):
     """Draw B (q, k) and the groups (G, k), affine functions of standard normals of these shapes."""
+    if whole.linear.size <= MOST_ENTRIES:
+        return _draw_few(prior, whole, noise, group_noise)
     root, found, (factor, half, half_linear) = _solved(prior, whole)
     b, _ = lapack.dtrtrs(root, found + noise.ravel(), lower=1, trans=1)
     groups = half_linear - (half.reshape(half_linear.size, b.size) @ b).reshape(half_linear.shape)
     groups += group_noise
     kernels.solve_groups_in_place(factor, groups)
     return b.reshape(noise.shape), groups
+
+
+def _draw_few(prior, whole, noise, group_noise):
+    """Do as `draw` in one call of a kernel, which has no LAPACK."""
+    noise, group_noise = as_buffers(noise, group_noise)
+    b, groups = np.empty(noise.size), np.empty_like(group_noise)
+    law = _flat_law(prior)
+    given = _flat(whole), law.group_weight, noise.ravel(), group_noise
+    kernels.draw_line(law, *given, b, groups)
+    return b.reshape(noise.shape), groups
+
+
+def draw_in_turns(prior, whole, noise, group_noise, law, chance, spread):
+    """Draw B, the groups, then cov and its scales | groups, a few times: return all four.
+
+    noise, group_noise  : (turns, q, k), (turns, G, k)
+    law, chance, spread : `spreads.Law` of cov, `spreads.Chance` of all turns, and where cov is
+    """
+    drawn = spreads.Spread(*(part.copy() for part in spread))
+    b, groups = np.empty(noise[0].size), np.empty_like(group_noise[0])
+    normals = noise.reshape(len(noise), -1), group_noise
+    turns.turn_groups(_flat_law(prior), _flat(whole), *normals, law, chance, drawn, b, groups)
+    return b.reshape(noise.shape[1:]), groups, *drawn
+
+
+def draw_noise_in_turns(potential, keys, rows, law, chance, spread):
+    """Draw e ~ N(0, cov) | its potential, then cov and its scales | e, a few times: return e, cov and size.
+
+    keys, rows          : whose streams have the normals, key by key
+    law, chance, spread : as in `draw_in_turns`
+    """
+    kappa, omega = as_buffers(*potential)
+    drawn, e = spreads.Spread(*(part.copy() for part in spread)), np.empty_like(kappa)
+    turns.turn_noise(kappa, omega, keys, rows, law, chance, drawn, e)
+    return e, *drawn
+
+
+def _flat_law(prior):
+    """Return the law with B in one axis of q k entries."""
+    weight, linear, group_weight, group_linear = as_buffers(*prior)
+    return kernels.Law(weight, linear.ravel(), group_weight, group_linear)
+
+
+def _flat(whole):
+    """Return what rows tell, with B in one axis of q k entries."""
+    d = whole.linear.size
+    cross = whole.cross.reshape(*whole.group_linear.shape, d)
+    of_groups = whole.group_weight, whole.group_linear, cross
+    return kernels.Told(whole.weight.reshape(d, d), whole.linear.ravel(), *of_groups)
+
+
+def told_by_noise(e, kappa, omega):
+    """Return sums over rows: outer products of e, and what is told of scales, as `tell_of_scales` does."""
+    curvature = np.einsum("ij,ij,ij->j", omega, e, e)
+    return algebra.gram(e), np.diag(curvature), np.einsum("ij,ij->j", e, kappa)
+
+
+def flat(whole):
+    """Return what rows tell, with B in one axis of q k entries."""
+    d = whole.linear.size
+    return (
+        whole.weight.reshape(d, d), whole.linear.ravel(), whole.group_weight, whole.group_linear,
+        whole.cross.reshape(*whole.group_linear.shape, d),
+    )  # fmt: skip
 
 
 def solve(prior, whole):

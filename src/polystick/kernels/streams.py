@@ -121,7 +121,7 @@ def normal(s0, s1):
             return x, s0, s1
 
 
-@kernel
+@kernel(inline="always")
 def fill_normals(key, rows, out):
     """Write standard normals into out[i], from the stream of rows[i].
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from polystick.kernels import elementary, kernel
 
+TOGETHER = 256  # splits of neighbouring rows that one loop looks at: rows may be short
+
 
 @kernel
 def number_in_preorder(children, root, numbered):
@@ -188,12 +190,16 @@ def log_probabilities(children, psi, log_pi):
     """
     high = np.zeros(len(children))
     low = np.zeros(len(children))
-    tails = np.empty(len(children))
+    k = len(children)
+    step = max(1, TOGETHER // max(k, 1))
+    tails, flat = np.empty(step * k), psi.ravel()
     for i in range(len(psi)):
-        for node in range(len(children)):  # on its own, so that it is vectorised
-            tails[node] = elementary.log_1p(elementary.exp(-abs(psi[i, node])))
-        for node in range(len(children)):
-            x, tail = psi[i, node], tails[node]
+        begin = i % step * k
+        if begin == 0:  # those of some rows on their own, so that the loop is vectorised
+            for place in range(min(step * k, (len(psi) - i) * k)):
+                tails[place] = elementary.log_1p(elementary.exp(-abs(flat[i * k + place])))
+        for node in range(k):
+            x, tail = psi[i, node], tails[begin + node]
             for side in range(2):
                 log_sigmoid = min(x, 0.0) - tail if side == 0 else min(-x, 0.0) - tail
                 a, b = _add(high[node], low[node], log_sigmoid)

@@ -125,9 +125,7 @@ class RegressedShares:
 
     def _draw_shrinkage(self, standard, rng):
         """Draw the shrinkage of each term given coefficients (p, k) in units of the scatter of documents."""
-        squares = np.bincount(self.terms, weights=np.square(standard).sum(axis=1))
-        sizes = standard.shape[1] * np.bincount(self.terms)
-        return rng.gamma(SHAPE + 0.5 * sizes) / (RATE + 0.5 * squares)
+        return draw_shrinkage(self.terms, standard, rng)
 
     def move(self, parameters, gains, stretch, shift, rng):
         """As the law of mean and cov has it, with the coefficients of a stick that is stretched."""
@@ -136,15 +134,7 @@ class RegressedShares:
 
     def rename(self, parameters, order, link, key):
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
-        mean, cov = self.average(parameters)
-        noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
-        root = algebra.root(cov)
-        psi = link.rename(mean + algebra.multiply(noise, root), order)
-        level = psi.mean(axis=0)
-        told = algebra.multiply(noise.T, psi - level)
-        standard = algebra.solve(algebra.root(algebra.gram(noise)), told)  # slopes on the noise
-        rest = psi - level - algebra.multiply(noise, standard)
-        slopes = algebra.solve_upper(root, standard)
+        level, slopes, rest = renamed_line(*self.average(parameters), order, link, key)
         half = algebra.multiply(algebra.root(parameters.cov), slopes)
         found = algebra.gram(half) + algebra.gram(rest) / RENAMED
         law = {"mean": level, "cov": found, "precision": algebra.inverted(found)}
@@ -157,6 +147,25 @@ class RegressedShares:
         slopes = parameters.coefficients
         spread = algebra.multiply(self.covariates_cov, slopes)
         return parameters.mean, parameters.cov + algebra.multiply(slopes.T, spread)
+
+
+def renamed_line(mean, cov, order, link, key):
+    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi ~ N(mean, cov) as it was."""
+    noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
+    root = algebra.root(cov)
+    psi = link.rename(mean + algebra.multiply(noise, root), order)
+    level = psi.mean(axis=0)
+    told = algebra.multiply(noise.T, psi - level)
+    standard = algebra.solve(algebra.root(algebra.gram(noise)), told)  # slopes on the noise
+    rest = psi - level - algebra.multiply(noise, standard)
+    return level, algebra.solve_upper(root, standard), rest
+
+
+def draw_shrinkage(terms, standard, rng):
+    """Draw the shrinkage of each term given coefficients (p, k) in units of the scatter of documents."""
+    squares = np.bincount(terms, weights=np.square(standard).sum(axis=1))
+    sizes = standard.shape[1] * np.bincount(terms)
+    return rng.gamma(SHAPE + 0.5 * sizes) / (RATE + 0.5 * squares)
 
 
 def _with_ones(x):

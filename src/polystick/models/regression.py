@@ -32,13 +32,15 @@ from polystick.models.regression_state import (
     Regression,
     Rows,
     Statistics,
+    at,
     cut,
 )
 from polystick.scores import log_coefficients
 
 __all__ = ["StickRegression"]
 
-REPEATS = 4  # of noise and its law under one omega: a third more time, several times the draws
+REPEATS = 4  # of noise and its law under one omega: little time, several times the draws
+TURNS = 2  # of B, groups and their laws, likewise
 
 
 class Shard(NamedTuple):
@@ -49,15 +51,8 @@ class Shard(NamedTuple):
     data: Data
     log_coefficient: float  # sum of log multinomial coefficients
     lopsided: np.ndarray  # (n, k) splits whose psi a Pólya-gamma step would move little
+    n_lopsided: int
     told: np.ndarray  # (2, k) twice what omega tells, and what the counts do: sums over rows
-
-
-class Told(NamedTuple):
-    """What noise says of its law and of its scale: sums over rows."""
-
-    outer: np.ndarray  # (k, k)
-    curvature: np.ndarray  # (k,)
-    slope: np.ndarray  # (k,)
 
 
 @dataclass(frozen=True)
@@ -95,7 +90,7 @@ class StickRegression(Regression):
         by_omega = augmentation.lag(splits, np.log(yes / no), 1.0)
         by_counts = splits.trials * (yes / (yes + no)) * (no / (yes + no))
         told = np.stack([by_omega.sum(axis=0), by_counts.sum(axis=0)])
-        return Shard(ids, splits, data, log_coefficients(counts).sum(), hard, told)
+        return Shard(ids, splits, data, log_coefficients(counts).sum(), hard, int(hard.sum()), told)
 
     # Gibbs
 
@@ -113,15 +108,12 @@ class StickRegression(Regression):
         numbers = range(len(shards))
         potentials = list(ordered_map(lambda i: self.draw_omega(shards[i], rows[i], key), numbers))
         rng = key.generator("laws")
-        parameters = self.draw_line(parameters, shards, potentials, key, rng, ordered_map)
+        parameters = self.draw_line(parameters, shards, potentials, rng, ordered_map)
         lines = [self.prior.line(parameters, shard.data) for shard in shards]
         if self.prior.overdispersion is None:
             return parameters, list(map(Rows, lines))
         about = [self.about_line(line, each) for line, each in zip(lines, potentials)]
-        for turn in range(REPEATS):
-            parameters, noise = self.draw_noise(
-                parameters, shards, about, key, rng, ordered_map, turn
-            )
+        parameters, noise = self.draw_noise(parameters, shards, about, key, rng, ordered_map)
         return parameters, [Rows(line + e) for line, e in zip(lines, noise)]
 
     def move_lopsided(self, parameters, shards, rows, key, ordered_map=map):
@@ -169,14 +161,17 @@ class StickRegression(Regression):
         """Omega | psi, y."""
         return augmentation.draw_potential(shard.splits, rows.psi, key.at("omega"), shard.rows)
 
-    def draw_line(self, parameters, shards, potentials, key, rng, ordered_map=map):
-        """B, U | omega, covs, then laws and scales of groups: e is integrated out of all."""
+    def draw_line(self, parameters, shards, potentials, rng, ordered_map=map):
+        """B, U | omega, covs, then laws and scales of groups, a few times: e is integrated out of all."""
         sums = self.tell(parameters, shards, potentials, ordered_map)
         whole = regression.assembled(sums, self.prior.n_eliminated)
-        parameters = self._draw_line(parameters, whole, key)
-        for factor in range(len(self.prior.n_groups)):
-            parameters = self.prior.redraw_groups(parameters, factor, rng)
-            parameters = self.rescale_groups(parameters, factor, whole, rng)
+        noise = self.prior.noise_of_line(TURNS if self.prior.n_groups else 1, rng)
+        if self.prior.turns_at_once:
+            return self.prior.turned(parameters, whole, noise)
+        for turn in range(len(noise.coefficients)):
+            parameters = self.prior.redraw_line(parameters, whole, noise, turn)
+            for factor in range(len(self.prior.n_groups)):
+                parameters = self.prior.step_groups(parameters, factor, whole, noise, turn)
         return parameters
 
     def tell(self, parameters, shards, potentials, ordered_map=map):
@@ -189,60 +184,54 @@ class StickRegression(Regression):
 
         return list(ordered_map(tell, range(len(shards))))
 
-    def _draw_line(self, parameters, whole, key):
-        ids = np.arange(len(parameters.effects), dtype=np.uint64)
-        of_groups = key.normals("groups", ids, self.prior.k)
-        of_b = key.normals(
-            "coefficients", np.arange(len(parameters.coefficients), dtype=np.uint64), self.prior.k
-        )
-        noise = self.prior.parted(of_b, of_groups)
-        law = self.prior.law_of_line(list(map(np.linalg.inv, parameters.covs)))
-        drawn = regression.draw(law, whole, *noise)
-        return self.prior.joined(parameters, *drawn)
-
     def about_line(self, line, potential):
         """Return the potential of noise, of psi - line."""
         kappa, omega = potential
         return Potential(kappa - omega * line, omega)
 
-    def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map, turn):
-        """Noise | its potentials, then its law and scale; return the parameters and noise of each block."""
+    def draw_noise(self, parameters, shards, potentials, key, rng, ordered_map=map):
+        """Noise | its potentials, then its law and scale, a few times; return noise by block too."""
+        rows = [shard.rows for shard in shards]
+        law = self.prior.laws[-1].chance(sum(map(len, rows)), REPEATS, rng)
+        if len(shards) == 1 and self.prior.noise_at_once:
+            keys = np.array([key.at(f"noise {turn}") for turn in range(REPEATS)])
+            parameters, e = self.prior.turned_noise(parameters, potentials[0], keys, rows[0], law)
+            return parameters, [e]
+        for turn in range(REPEATS):
+            parameters, noise = self._turn_noise(
+                parameters,
+                rows,
+                potentials,
+                key.normals,
+                at(law, turn),
+                f"noise {turn}",
+                ordered_map,
+            )
+        return parameters, noise
+
+    def _turn_noise(self, parameters, rows, potentials, normals, law, site, ordered_map):
         noise = self.prepare(parameters).noise
 
         def work(i):
             kappa, omega = potentials[i]
-            e = noise.draw(
-                potentials[i], key.normals(f"noise {turn}", shards[i].rows, 2 * self.prior.k)
-            )
-            curvature = np.einsum("ij,ij,ij->j", omega, e, e)
-            return e, Told(algebra.gram(e), curvature, np.einsum("ij,ij->j", e, kappa))
+            e = noise.draw(potentials[i], normals(site, rows[i], 2 * self.prior.k))
+            return e, regression.told_by_noise(e, kappa, omega)
 
-        parts = list(ordered_map(work, range(len(shards))))
-        outer, curvature, slope = (sum(each) for each in zip(*(told for _, told in parts)))
-        n = sum(len(e) for e, _ in parts)
-        parameters = self.prior.redraw(parameters, -1, n, outer, rng)
-        parameters, by = self.prior.rescale(parameters, -1, curvature, slope, rng)
+        parts = list(ordered_map(work, range(len(rows))))
+        sums = [sum(each) for each in zip(*(told for _, told in parts))]
+        parameters, by = self.prior.step(parameters, -1, sums, law)
         return parameters, [e * by for e, _ in parts]
-
-    def rescale_groups(self, parameters, factor, whole, rng):
-        """Scales | U in their units, omega; U follows, and noise is integrated out."""
-        b, groups = self.prior.parted(parameters.coefficients, parameters.effects)
-        curvature, slope = regression.tell_of_scales(
-            whole, b, groups, self.prior.columns_of(factor)
-        )
-        parameters, by = self.prior.rescale(parameters, factor, curvature, slope, rng)
-        effects = parameters.effects.copy()
-        effects[self.prior.groups_of(factor)] *= by
-        return parameters._replace(effects=effects)
 
     def draw_rows(self, law, shard, rows, key):
         """Each lopsided split | the others of its row, y."""
         return self._redraw_rows(law, shard, rows, key, "lopsided")
 
     def _redraw_rows(self, law, shard, rows, key, site):
-        line = self.prior.line(law.parameters, shard.data)
-        psi = rows.psi.copy() if law.noise is not None else line
-        if law.noise is not None:
+        if law.noise is None:
+            return rows, self._told(shard, rows.psi, np.zeros_like(rows.psi))
+        line, psi = self.prior.line(law.parameters, shard.data), rows.psi
+        if shard.n_lopsided:
+            psi = psi.copy()
             exact_cells.redraw_rows_in_place(
                 key.at(site),
                 shard.rows,
@@ -252,9 +241,11 @@ class StickRegression(Regression):
                 law.noise.precision,
                 psi,
             )
-        e = psi - line
+        return Rows(psi), self._told(shard, psi, psi - line)
+
+    def _told(self, shard, psi, e):
         value = shard.log_coefficient + splits_kernels.log_likelihood(*shard.splits, psi)
-        return Rows(psi), Statistics(len(psi), algebra.gram(e), value)
+        return Statistics(len(psi), algebra.gram(e), value, shard.n_lopsided)
 
     def describe_parameters(self, parameters):
         return self.prior.described(parameters)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
 from polystick.kernels import algebra
-from polystick.population import HuangWand, Spread
+from polystick.population import Chance, HuangWand, Spread
 
 __all__ = [
     "Data",
@@ -21,10 +22,12 @@ __all__ = [
     "RegressionPrior",
     "Rows",
     "Statistics",
+    "at",
     "cut",
 ]
 
 ROWS_PER_BLOCK = 512  # part of the result: float sums are formed block by block
+MOST_AT_ONCE = 20  # entries of noise, beyond which rows with few counts are drawn in another way
 
 
 class Parameters(NamedTuple):
@@ -48,6 +51,7 @@ class Statistics(NamedTuple):
     n_rows: int
     outer: np.ndarray  # (k, k)
     value: float  # log likelihood
+    n_moved: int  # entries of psi that were drawn anew since the law of noise was
 
 
 class Data(NamedTuple):
@@ -57,6 +61,14 @@ class Data(NamedTuple):
     places: np.ndarray  # (n, F) which of the G groups, one of each factor
     columns: np.ndarray  # (n, q) x, and groups of factors that are not eliminated
     groups: GroupRows | None  # of the factor that is, counted from its first
+
+
+class LineNoise(NamedTuple):
+    """What some turns of B, groups and their laws need of chance."""
+
+    coefficients: np.ndarray  # (T, q, k) of columns, those of factors that are not eliminated too
+    groups: np.ndarray  # (T, G, k) of the eliminated factor
+    laws: list[Chance]  # of each factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +131,15 @@ class RegressionPrior:
 
     def law_of_line(self, inverses):
         """Return the law of B and of all groups, given the precision of each factor's."""
-        of_others = [
-            np.broadcast_to(inverses[f], (self.n_groups[f], self.k, self.k)) for f in self.others
-        ]
-        weight = np.concatenate([self.precision, *of_others])
-        linear = np.zeros((len(weight), self.k))
-        linear[: len(self.scale)] = self.linear
+        weight, linear = self.precision, self.linear
+        if self.others:
+            of_others = [
+                np.broadcast_to(inverses[f], (self.n_groups[f], self.k, self.k))
+                for f in self.others
+            ]
+            weight = np.concatenate([weight, *of_others])
+            linear = np.zeros((len(weight), self.k))
+            linear[: len(self.scale)] = self.linear
         own = np.eye(self.k) if self.eliminated is None else inverses[self.eliminated]
         return Prior(weight, linear, own, np.zeros((self.n_eliminated, self.k)))
 
@@ -197,6 +212,71 @@ class RegressionPrior:
         """Covariance and scales of a factor | its groups."""
         effects = parameters.effects[self.groups_of(factor)]
         return self.redraw(parameters, factor, len(effects), algebra.gram(effects), rng)
+
+    # B, groups and their laws | what rows tell of them, noise integrated out
+
+    def noise_of_line(self, turns, rng):
+        """Draw what some turns need of chance."""
+        n_columns = len(self.scale) + sum(self.n_groups[f] for f in self.others)
+        return LineNoise(
+            rng.standard_normal((turns, n_columns, self.k)),
+            rng.standard_normal((turns, self.n_eliminated, self.k)),
+            [law.chance(n, turns, rng) for law, n in zip(self.laws, self.n_groups)],
+        )
+
+    @property
+    def turns_at_once(self):
+        """Whether a kernel makes all turns: there is one factor, and few coefficients."""
+        return len(self.n_groups) == 1 and self.mean.size <= regression.MOST_ENTRIES
+
+    def turned(self, parameters, whole, noise):
+        """All turns of `redraw_line` and `step_groups` in one call."""
+        given = self.laws[0].compiled, noise.laws[0], self._spread(parameters, 0)
+        b, groups, *spread = regression.draw_in_turns(
+            self._free_law, whole, noise.coefficients, noise.groups, *given
+        )
+        return self._with(parameters, 0, spread)._replace(coefficients=b, effects=groups)
+
+    @cached_property
+    def _free_law(self):
+        """The law of B and groups, but for the precision of groups."""
+        return self.law_of_line([np.eye(self.k) for _ in self.n_groups])
+
+    def redraw_line(self, parameters, whole, noise, turn):
+        """B, U | laws of groups."""
+        law = self.law_of_line(list(map(algebra.inverted, parameters.covs[: len(self.n_groups)])))
+        drawn = regression.draw(law, whole, noise.coefficients[turn], noise.groups[turn])
+        return self.joined(parameters, *drawn)
+
+    def step_groups(self, parameters, factor, whole, noise, turn):
+        """Law and scales of a factor | U; then scales | U in their units, which U follows."""
+        b, groups = self.parted(parameters.coefficients, parameters.effects)
+        told = regression.tell_of_scales(whole, b, groups, self.columns_of(factor))
+        mine, effects = self.groups_of(factor), parameters.effects.copy()
+        sums = algebra.gram(effects[mine]), *told
+        parameters, by = self.step(parameters, factor, sums, at(noise.laws[factor], turn))
+        effects[mine] *= by
+        return parameters._replace(effects=effects)
+
+    # noise and its law | its potentials
+
+    @property
+    def noise_at_once(self):
+        """Whether a kernel makes all turns, if rows are in one block."""
+        return self.k <= MOST_AT_ONCE
+
+    def turned_noise(self, parameters, potential, keys, rows, chance):
+        """Noise, its law and its scales, as often as there are keys; return parameters and noise."""
+        given = self.laws[-1].compiled, chance, self._spread(parameters, -1)
+        e, *spread = regression.draw_noise_in_turns(potential, keys, rows, *given)
+        return self._with(parameters, -1, spread), e
+
+    # laws of spread
+
+    def step(self, parameters, number, sums, chance):
+        """Both of `redraw` and `rescale`, given sums and what they need of chance."""
+        spread, by = self.laws[number].step(self._spread(parameters, number), sums, chance)
+        return self._with(parameters, number, spread), by
 
     def rescale(self, parameters, number, curvature, slope, rng, entries=slice(None)):
         """Scales of a law | its rows in their units; return also by what to multiply these."""
@@ -279,8 +359,8 @@ class Regression:
         return Law(parameters, None if cov is None else Normal(np.zeros(len(cov)), cov))
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
-        """Covariance and scales | e."""
-        if self.prior.overdispersion is None:
+        """Covariance and scales | e, if any e has moved since they were drawn."""
+        if self.prior.overdispersion is None or not statistics.n_moved:
             return parameters
         given = statistics.n_rows, statistics.outer
         return self.prior.redraw(parameters, -1, *given, key.generator("parameters"))
@@ -290,6 +370,11 @@ class Regression:
 
     def describe_rows(self, shard, rows):
         return {"probabilities": self.probabilities(rows.psi)}
+
+
+def at(chance, turn):
+    """Return what one turn needs of chance."""
+    return Chance(*(part[turn] for part in chance))
 
 
 def cut(n, size=ROWS_PER_BLOCK):

@@ -299,13 +299,13 @@ class SoftmaxRegression(Regression):
         if law.noise is None:
             log_pi = log_softmax(line, axis=1)
             value = shard.log_coefficient + np.vdot(shard.counts, log_pi)
-            return Rows(line), Statistics(len(line), np.zeros((self.prior.k,) * 2), value)
+            return Rows(line), Statistics(len(line), np.zeros((self.prior.k,) * 2), value, 0)
         psi = rows.psi.copy()
         value = softmax_rows.redraw_rows_in_place(
             key.at("psi"), shard.rows, shard.counts, shard.totals, line, law.noise.precision, psi
         )
         e = psi - line
-        return Rows(psi), Statistics(len(psi), algebra.gram(e), value + shard.log_coefficient)
+        return Rows(psi), Statistics(len(psi), algebra.gram(e), value + shard.log_coefficient, psi.size)
 
     def describe_parameters(self, parameters):
         """Tell all with the level taken out."""

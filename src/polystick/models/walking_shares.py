@@ -99,18 +99,25 @@ class WalkingShares:
 
     def draw(self, parameters, sums, rng):
         """Levels | psi, cov, step_cov; then cov | psi, levels and step_cov | levels."""
-        levels = self._draw_levels(parameters, sums, rng)
-        cross = algebra.multiply(levels.T, sums.total)
-        own = algebra.gram(levels * np.sqrt(sums.n_rows[:, None]))
-        residual = sums.outer - cross - cross.T + own
-        steps = np.diff(levels, axis=0)
+        levels = self.draw_levels(parameters, sums, rng)
+        residual = self.about_levels(levels, sums)
         return {
             "levels": levels,
-            **self._draw_scatter(parameters, sums.n_rows.sum(), residual, rng),
-            "step_cov": self.step_prior.posterior(len(steps), algebra.gram(steps)).draw(rng),
+            **self.draw_scatter(parameters, sums.n_rows.sum(), residual, rng),
+            "step_cov": self.draw_step_cov(levels, rng),
         }
 
-    def _draw_scatter(self, parameters, n, residual, rng):
+    def about_levels(self, levels, sums):
+        """Return the sum of outer products of psi about the levels of their slices."""
+        cross = algebra.multiply(levels.T, sums.total)
+        own = algebra.gram(levels * np.sqrt(sums.n_rows[:, None]))
+        return sums.outer - cross - cross.T + own
+
+    def draw_step_cov(self, levels, rng):
+        steps = np.diff(levels, axis=0)
+        return self.step_prior.posterior(len(steps), algebra.gram(steps)).draw(rng)
+
+    def draw_scatter(self, parameters, n, residual, rng):
         """Cov | psi, levels, and its scales, if it has any."""
         if self.law is None:
             return {"cov": self.prior.of_cov.posterior(n, residual).draw(rng)}
@@ -119,7 +126,7 @@ class WalkingShares:
         known = ScaledParameters(mean=nothing, strength=np.ones(()), **held)
         return _scatter_of(self.law.redraw(known, n, nothing, residual, rng))
 
-    def _draw_levels(self, parameters, sums, rng):
+    def draw_levels(self, parameters, sums, rng):
         precision = algebra.inverted(parameters.cov)
         linear = algebra.multiply(sums.total, precision)
         noise = rng.standard_normal(linear.shape)

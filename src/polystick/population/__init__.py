@@ -20,8 +20,8 @@ where factor.normal is that of mean and cov. `HuangWand` is for rows about zero:
 sum of outer products alone. In the room n, K, H are rows, entries and factors.
 """
 
-from polystick.population.huang_wand import HuangWand, Spread, SpreadFactor
+from polystick.population.huang_wand import Chance, HuangWand, Spread, SpreadFactor
 from polystick.population.learned_scale import LearnedScale
 from polystick.population.sparse_factors import SparseFactors
 
-__all__ = ["HuangWand", "LearnedScale", "SparseFactors", "Spread", "SpreadFactor"]
+__all__ = ["Chance", "HuangWand", "LearnedScale", "SparseFactors", "Spread", "SpreadFactor"]

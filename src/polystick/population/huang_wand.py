@@ -1,7 +1,7 @@
 """A covariance of rows about zero whose scales are learned, in two ways that a sweep can alternate."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import lapack
@@ -10,16 +10,10 @@ from scipy.special import digamma
 from polystick.conjugate import InverseWishart
 from polystick.kernels import spreads
 from polystick.kernels.buffers import as_buffers
+from polystick.kernels.spreads import Chance, Spread
 from polystick.population.gammas import gamma_divergence, inverse_gamma
 
-__all__ = ["HuangWand", "Spread", "SpreadFactor"]
-
-
-class Spread(NamedTuple):
-    """A covariance, and the scales that it is drawn from."""
-
-    cov: np.ndarray  # (k, k)
-    size: np.ndarray  # (k,) d: positive
+__all__ = ["Chance", "HuangWand", "Spread", "SpreadFactor"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +61,37 @@ class HuangWand:
         """Covariance | d and n rows with this sum of outer products, then d | covariance."""
         if self.diagonal:
             return self._redraw_diagonal(spread, n, outer, rng)
-        degrees = self.nu + self.k - 1.0 + n
-        halves = 0.5 * (degrees - np.arange(self.k)[::-1])
-        shapes = np.concatenate([halves, np.full(self.k, 0.5 * (self.nu + self.k))])
-        normals, gammas = rng.standard_normal((self.k, self.k)), rng.standard_gamma(shapes)
+        normals, gammas = rng.standard_normal((self.k, self.k)), rng.standard_gamma(self._shapes(n))
         cov, size = np.empty((self.k, self.k)), np.empty(self.k)
         given = *as_buffers(outer, spread.size), float(self.nu), float(self.scale), normals, gammas
         spreads.redraw(*given, cov, size)
         return Spread(cov, size)
+
+    def _shapes(self, n):
+        """Return shapes of the gammas that a covariance is made of, then of those of d^2."""
+        return _shapes(self._degrees + n, self._shape, self.k, self.diagonal)
+
+    def chance(self, n, turns, rng):
+        """Draw what some steps given n rows need of chance."""
+        return Chance(
+            rng.standard_normal((turns, self.k + 1, self.k)),
+            rng.standard_gamma(self._shapes(n), (turns, 2 * self.k)),
+        )
+
+    @property
+    def compiled(self):
+        """What kernels must know of the law."""
+        return spreads.Law(float(self.nu), float(self.scale), self.diagonal)
+
+    def step(self, spread, sums, chance):
+        """Do as `redraw` and then `rescale` in one call: return the spread, and by what to multiply e.
+
+        sums : outer, curvature and slope
+        """
+        drawn = Spread(spread.cov.copy(), spread.size.copy())
+        by, sums = np.empty(self.k), spreads.Sums(*as_buffers(*sums))
+        spreads.step_in_place(self.compiled, sums, *chance, drawn, by)
+        return drawn, by
 
     def _redraw_diagonal(self, spread, n, outer, rng):
         cov = self._draw_cov(n, outer, spread.size, rng)
@@ -171,3 +188,9 @@ class HuangWand:
             rate = 0.5 * np.diag(factor.scale)
             return Spread(np.diag(inverse_gamma(0.5 * factor.degrees, rate, rng)), size)
         return Spread(InverseWishart(factor.scale, factor.degrees).draw(rng), size)
+
+
+@lru_cache(maxsize=256)
+def _shapes(degrees, of_size, k, diagonal):
+    halves = 0.5 * (degrees - (0.0 if diagonal else np.arange(k)[::-1]))
+    return np.concatenate([np.broadcast_to(halves, k), np.full(k, of_size)])

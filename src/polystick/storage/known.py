@@ -67,6 +67,7 @@ _OURS = {
     "models.process": ("ProcessCounts",),
     "models.process_factors": ("KernelFactor",),
     "models.regressed_shares": ("RegressedShares",),
+    "models.regressed_walk": ("RegressedWalk",),
     "models.regression": ("StickRegression",),
     "models.regression_factors": ("RegressionFactor",),
     "models.regression_state": ("RegressionPrior",),

@@ -1,0 +1,92 @@
+"""Simulation-based calibration of the regression: what users read of it, and twins that are found wrong.
+
+Twins must be wrong enough for ranks to tell, and tables such that they can: few groups, for which the prior
+of scales matters, and rows with counts, of which noise is seen.
+"""
+
+import warnings
+from functools import partial
+
+import numba
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from joint import ranks, uniform_pvalues
+from polystick.decomposition import Decomposition
+from polystick.inference.gibbs import Gibbs
+from polystick.models.regression import StickRegression
+from polystick.models.regression_state import RegressionPrior
+from polystick.population import HuangWand
+from regression_twins import ForgotLine, HardlyAnyPriorOfScale, NoiseNotIntegrated, WrongLaws
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(numba.config.DISABLE_JIT, reason="thousands of sweeps need the compiler"),
+]
+N_GROUPS, N = 3, 36
+GROUPS = np.repeat(np.arange(N_GROUPS), N // N_GROUPS)[:, None]
+X = np.column_stack([np.ones(N), np.tile([-1.0, -0.3, 0.3, 1.0], N // 4)])
+TOTALS = np.full(N, 25)
+N_TABLES, N_DRAWS, LEAST_P = 250, 49, 1e-4
+
+
+def model_of(kind=StickRegression, law=HuangWand):
+    mean = np.array([[-0.3, 0.2], [0.2, 0.0]])
+    given = mean, np.array([0.8, 0.6]), (N_GROUPS,), "full", 0.7
+    prior = RegressionPrior(*given) if law is HuangWand else WrongLaws(*given, law=law)
+    return kind(prior, Decomposition.balanced(3))
+
+
+def told(model, coefficients, effects, group_cov, noise_cov):
+    """Return sds of groups and of noise, an average effect, coefficients and a group, of some draws."""
+    line = X @ coefficients + effects[..., GROUPS[:, 0], :]
+    higher = line + coefficients[..., None, 1, :]
+    change = (model.probabilities(higher) - model.probabilities(line)).mean(axis=-2)
+    sd = [np.sqrt(np.diagonal(c, axis1=-2, axis2=-1)) for c in (group_cov, noise_cov)]
+    flat = coefficients.reshape(*coefficients.shape[:-2], -1)
+    return np.concatenate([*sd, change, flat, effects[..., 0, :]], axis=-1)
+
+
+def p_values(model, n_tables):
+    """Return p-values of ranks of the truth being uniform; the last is of the log likelihood."""
+    right, rng, found = model_of(), np.random.default_rng(18), []
+    schedule = Gibbs(N_DRAWS, n_burn=60, thin=6, n_chains=1)
+    for seed in range(n_tables):
+        true, rows, counts = right.simulate(TOTALS, X, GROUPS, rng)
+        shards = model.shards(counts, X, GROUPS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            posterior = schedule.run(model, shards, seed=seed)
+        names = ("coefficients", "group_effects", "group_cov", "noise_cov")
+        coefficients, effects, group_cov, noise_cov = (posterior[name][0] for name in names)
+        drawn = told(right, coefficients, effects, group_cov[:, 0], noise_cov)
+        truth = told(right, true.coefficients, true.effects, *true.covs)
+        value = model._told(shards[0], rows.psi, 0.0 * rows.psi).value
+        values = posterior.tree["sample_stats"]["total_log_likelihood"].values[0]
+        of_value = ranks(np.array([value]), values[:, None])
+        found.append(np.concatenate([ranks(truth, drawn), of_value]))
+    return uniform_pvalues(np.array(found), N_DRAWS)
+
+
+def test_ranks_of_the_truth_are_uniform():
+    p = p_values(model_of(), N_TABLES)
+    assert p.min() > LEAST_P, p
+
+
+WRONG = {
+    "noise not integrated": partial(model_of, NoiseNotIntegrated),
+    "hardly any prior of scale": partial(model_of, law=HardlyAnyPriorOfScale),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_sweeps_are_found(name):
+    p = p_values(WRONG[name](), N_TABLES)
+    assert p.min() < LEAST_P, np.sort(p)[:4]
+
+
+def test_noise_about_no_line_is_found_sooner():
+    """Psi grows without end, and the run says so."""
+    with pytest.raises(FloatingPointError, match="psi of row"):
+        p_values(model_of(ForgotLine), N_TABLES)
