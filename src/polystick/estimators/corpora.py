@@ -63,9 +63,6 @@ def part_of(about, corpus):
 
 
 def put_together(parts):
-    """Return results of parts, arrays or tuples of them, as those of all documents."""
-    if len(parts) == 1:
-        return parts[0]
-    if isinstance(parts[0], tuple):
-        return tuple(map(put_together, map(list, zip(*parts))))
-    return np.concatenate(parts, axis=parts[0].ndim - 2)  # draws (S, n, T) too
+    """Return results of parts, each some arrays (n, T) or draws (S, n, T), as those of all documents."""
+    joined = (np.concatenate(each, axis=each[0].ndim - 2) for each in zip(*parts))
+    return parts[0] if len(parts) == 1 else joined

@@ -21,7 +21,7 @@ from polystick.estimators.process_face import (
 )
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.stick_names import stick_names
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.schedules import Schedule
@@ -187,10 +187,8 @@ class MultinomialGP(ProcessEstimator):
             for i, pi in drawn.items():
                 draws[i, rows] = pi
         found = [mean, np.sqrt(np.maximum(squares - mean**2, 0.0))] if return_std else [mean]
-        result = [tabled(self, values[index], index_of(Z)) for values in found]
-        if return_draws:
-            result.append(draws[:, index])
-        return tuple(result) if len(result) > 1 else result[0]
+        found = [values[index] for values in found]
+        return as_asked(self, found, Z, draws[:, index] if return_draws else None)
 
     predict_counts = process_replicates.predict_counts
     to_arviz = process_replicates.to_arviz

@@ -25,6 +25,7 @@ class ProcessEstimator(Face):
     """
 
     _explored_as: ClassVar[str | None] = "processes"
+    _axes = ("input", "category")
 
     def fit(
         self, Z: ArrayLike, X: Counts | None = None, *, y: Any = None, resume: bool = False
