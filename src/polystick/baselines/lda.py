@@ -23,6 +23,7 @@ from polystick.alignment import align
 from polystick.kernels import gammas
 from polystick.models import documents, topic_agreement, warm_start, watched
 from polystick.models.quick_folding import settle_dirichlet
+from polystick.models.topic_moves import Moving, Renaming, is_renamed
 from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
 
@@ -63,7 +64,6 @@ class Prior(NamedTuple):
     """What a sweep needs of the parameters."""
 
     alpha: np.ndarray
-    move: np.ndarray | None
     word_topics: np.ndarray
     totals: np.ndarray
 
@@ -77,7 +77,7 @@ class FoldPrior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DirichletTopics:
+class DirichletTopics(Moving):
     """The model: its priors. Alpha is a number, a vector (T,), or None to learn it while burning in."""
 
     n_topics: int
@@ -162,9 +162,14 @@ class DirichletTopics:
         return self.parameters(self.initial_alpha, nothing, totals, key.at("topics"))
 
     def prepare(self, parameters):
-        moved = (parameters.move != np.arange(self.n_topics)).any()
-        move = parameters.move if moved else None
-        return Prior(parameters.alpha, move, parameters.word_topics, parameters.totals)
+        return Prior(parameters.alpha, parameters.word_topics, parameters.totals)
+
+    def propose_move(self, parameters, key):
+        """Names of topics that tokens have yet to follow."""
+        return Renaming(parameters.move) if is_renamed(parameters.move) else None
+
+    def rename_rows(self, rows, order):
+        return rows._replace(assignments=np.argsort(order).astype(np.int32)[rows.assignments])
 
     def initial_rows(self, prior, shard, key):
         """Start tokens anywhere; fold from equal shares."""
@@ -176,8 +181,6 @@ class DirichletTopics:
     def draw_rows(self, prior, shard, rows, key):
         """The topic of each token | those of all others."""
         topics = rows.assignments
-        if prior.move is not None:
-            topics = np.argsort(prior.move).astype(np.int32)[topics]
         if prior.totals.any():
             carried = prior.word_topics.copy(), prior.totals.copy()
             state = warm_start.State(topics.copy(), *carried)
@@ -216,7 +219,7 @@ class DirichletTopics:
         return [self._rename(p, order) for p, order in zip(chains, orders)]
 
     def _rename(self, parameters, order):
-        """Let new topic t be what topic order[t] was; tokens follow in the next sweep."""
+        """Let new topic t be what topic order[t] was; tokens follow before the next sweep."""
         wide = np.concatenate([order, np.arange(self.n_topics, padded(self.n_topics))])
         return parameters._replace(
             alpha=parameters.alpha[order],

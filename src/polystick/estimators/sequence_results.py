@@ -14,7 +14,7 @@ __all__ = ["Filtered", "Forecast", "Likeliest", "Smoothed", "forecast_of", "like
 
 
 class _OfSteps:
-    """Arrays whose rows are steps; a subclass says which of its fields (steps, K) tables have, and as what."""
+    """Arrays whose rows are steps; a subclass says which of its fields tables have, and as what."""
 
     _tables: ClassVar[dict[str, str]]
     _more: ClassVar[dict[str, str]] = {}  # and those of xarray: name -> its last axis
@@ -38,7 +38,10 @@ class _OfSteps:
         return {name: getattr(self, field) for name, field in self._tables.items()}
 
     def _columns(self):
-        return self.categories
+        if self._last == "category":
+            return self.categories
+        width = next(iter(self._parts().values())).shape[1]
+        return pd.RangeIndex(1, width + 1, name=self._last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +84,6 @@ class Likeliest(_OfSteps):
     categories: np.ndarray  # (steps, n_top) names
     probabilities: np.ndarray  # (steps, n_top)
     index: pd.Index | None = None  # of the steps, where they have names
-
-    def _columns(self):
-        return pd.RangeIndex(1, self.probabilities.shape[1] + 1, name="rank")
 
 
 def likeliest(probabilities, n_top):

@@ -17,6 +17,7 @@ from polystick.gaussians.normal import Normal
 from polystick.models.multinomial import RowFactors
 from polystick.models.quick_folding import settle_sticks
 from polystick.models.topic_places import likeness, places
+from polystick.population.law import FactoredLaw
 
 RENAMED = 4096  # draws that tell the law of psi under other names
 LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
@@ -27,7 +28,7 @@ LOCAL_CHANGE = 1e-3  # of E psi, on average, below which a block is settled
 class Sums:
     """Sums over documents of psi, or of its expectations; by slice of time, where a law asks for it."""
 
-    n_rows: Any
+    n_rows: float | np.ndarray
     total: np.ndarray  # (k,) of psi
     outer: np.ndarray  # (k, k) of psi psi'
 
@@ -42,7 +43,7 @@ class Sums:
 class NormalShares:
     """Documents are exchangeable."""
 
-    law: Any  # of mean and cov
+    law: FactoredLaw  # of mean and cov; one that also has `move` lets documents move with it
 
     told: ClassVar = ("mean", "cov")
 
@@ -84,7 +85,8 @@ class NormalShares:
         return {"mean": mean, "cov": cov, "precision": np.linalg.inv(cov)}
 
     def move(self, parameters, gains, stretch, shift, rng):
-        return self.law.move(parameters, gains, stretch, shift, rng)
+        law: Any = self.law  # one that moves
+        return law.move(parameters, gains, stretch, shift, rng)
 
     def average(self, parameters):
         """Return mean and covariance of psi over documents."""
