@@ -69,8 +69,8 @@ class NormalShares:
     def prepare(self, parameters):
         return Normal(parameters.mean, parameters.cov)
 
-    def rows(self, normal, given):
-        return normal
+    def rows(self, law, given):
+        return law
 
     def statistics(self, psi, given):
         return Sums(len(psi), psi.sum(axis=0), psi.T @ psi)
