@@ -45,7 +45,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         Dirichlet prior of each topic's words; with `evolving` or `word_tree` it serves the warm start only.
     freq : str
         Length of a slice where time stamps are dates, as pandas writes it: "Y", "Q", "M". Integers are
-        slices of length 1, and periods have their own.
+        slices of length 1 and take no other, and periods have their own.
     evolving : bool
         Whether the words of topics change from slice to slice. Memory then grows with topics x slices x
         words: take long slices and few words.

@@ -208,11 +208,20 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
         if method not in ("fast", "exact"):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
+        self._refuse_draws(method == "fast" and not (return_draws or return_std), n_draws)
         how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
         parts = [self._transformed(counts, of, how) for counts, of in self._pieces(X, about)]
         mean, *more = (tabled(self, each, X, self.get_feature_names_out()) if each.ndim == 2 else each
                        for each in put_together(parts))  # fmt: skip
         return (mean, *more) if more else mean
+
+    def _refuse_draws(self, draws_nothing, n_draws):
+        check_is_fitted(self)
+        if draws_nothing and self.model_.folds_quickly and n_draws != _STATES:
+            raise ValueError(
+                f'n_draws is of no use to method="fast", which draws nothing; got {n_draws}; leave it out, or '
+                'take method="exact"'
+            )
 
     def _transformed(self, counts, about, how):
         method, return_draws, return_std, n_draws = how
