@@ -112,8 +112,9 @@ def test_unknown_methods_are_refused(fitted):
 
 def test_states_are_of_no_use_where_nothing_is_drawn(fitted):
     model, times = fitted
-    with pytest.raises(ValueError, match='n_draws is of no use to method="fast"'):
-        model.transform(corpus(), n_draws=8, **times)
+    if model.model_.folds_quickly:  # else shares are drawn after all
+        with pytest.raises(ValueError, match='n_draws is of no use to method="fast"'):
+            model.transform(corpus(), n_draws=8, **times)
     model.transform(corpus(), n_draws=8, return_std=True, **times)
 
 

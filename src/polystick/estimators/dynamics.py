@@ -148,7 +148,8 @@ class MultinomialLDS(DynamicsEstimator):
         q, e = m * ("states" in places), m * ("emissions" in places)
         if not e and self.input_scale != 1.0:
             raise ValueError(
-                f"input_scale is of no use without inputs of emissions; got {self.input_scale!r}; leave it out"
+                f"input_scale is of no use without inputs of emissions; got {self.input_scale!r}; leave "
+                "it out"
             )
         frequencies = smoothed(self.read_.counts)
         level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))

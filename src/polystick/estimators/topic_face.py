@@ -219,8 +219,8 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
         check_is_fitted(self)
         if draws_nothing and self.model_.folds_quickly and n_draws != _STATES:
             raise ValueError(
-                f'n_draws is of no use to method="fast", which draws nothing; got {n_draws}; leave it out, or '
-                'take method="exact"'
+                f'n_draws is of no use to method="fast", which draws nothing; got {n_draws}; leave it '
+                'out, or take method="exact"'
             )
 
     def _transformed(self, counts, about, how):
