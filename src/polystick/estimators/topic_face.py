@@ -13,6 +13,7 @@ from polystick.arguments import RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
 from polystick.estimators.corpora import corpus_of, known_parts, part_of, put_together
 from polystick.estimators.face import Face, Transformer
+from polystick.estimators.folded import refuse_draws
 from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
@@ -208,29 +209,20 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
         if method not in ("fast", "exact"):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
-        self._refuse_draws(method == "fast" and not (return_draws or return_std), n_draws)
         how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
         parts = [self._transformed(counts, of, how) for counts, of in self._pieces(X, about)]
         mean, *more = (tabled(self, each, X, self.get_feature_names_out()) if each.ndim == 2 else each
                        for each in put_together(parts))  # fmt: skip
         return (mean, *more) if more else mean
 
-    def _refuse_draws(self, draws_nothing, n_draws):
-        check_is_fitted(self)
-        if draws_nothing and self.model_.folds_quickly and n_draws != _STATES:
-            raise ValueError(
-                f'n_draws is of no use to method="fast", which draws nothing; got {n_draws}; leave it '
-                'out, or take method="exact"'
-            )
-
     def _transformed(self, counts, about, how):
         method, return_draws, return_std, n_draws = how
         documents = self._documents(counts, about)
         if method == "fast" and documents.model.folds_quickly and not (return_draws or return_std):
+            refuse_draws(n_draws, _STATES)
             return (documents.settle(self._mean_state()),)
         folded = documents.fold(n_draws, self.posterior_.best_chain, keep_draws=return_draws)
-        result = [folded.mean, *([folded.draws] if return_draws else [])]
-        return [*result, *([folded.std] if return_std else [])]
+        return folded.told(return_draws, return_std)
 
     def _mean_state(self):
         """Return name -> posterior mean of what new documents need, in the chain that tables show."""
