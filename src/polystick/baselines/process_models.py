@@ -64,12 +64,7 @@ class LogisticNormalGP(ProcessBaseline):
         self.mean = mean
         self.solver = solver
         self.tolerance = tolerance
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _needs_whole_counts(self):
         return True

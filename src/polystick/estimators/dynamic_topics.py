@@ -105,12 +105,7 @@ class DynamicTopicModel(CorrelatedTopicEstimator):
         self.seed_weight = seed_weight
         self.prior = prior
         self.vectorizer = vectorizer
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Any, y: Any = None, *, times: Any = None, resume: bool = False) -> Self:
         """Learn topics from texts or counts of words (n, V), and the time stamps of the documents.

@@ -131,12 +131,7 @@ class MultinomialLDS(DynamicsEstimator):
         self.n_regimes = n_regimes
         self.decomposition = decomposition
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)

@@ -56,10 +56,25 @@ class Face(Explored):
     _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
     _axes: ClassVar[tuple[str, str]] = ("row", "category")  # of predictions, where no names came in
 
+    inference: Any
+    random_state: Any
     n_jobs: int | None = None
     progress: bool | Callable | None = False
     checkpoint: str | os.PathLike | None = None
     checkpoint_every: float = 60.0
+
+    def _run_by(
+        self,
+        inference: Any,
+        random_state: Any,
+        n_jobs: Any,
+        progress: Any,
+        checkpoint: Any,
+        every: Any,
+    ) -> None:
+        """Store what all constructors take that say how a fit is run."""
+        self.inference, self.random_state, self.n_jobs = inference, random_state, n_jobs
+        self.progress, self.checkpoint, self.checkpoint_every = progress, checkpoint, every
 
     # one way to run a fit
 

@@ -114,12 +114,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, Transformer, Face):
         self.covariance = covariance
         self.decomposition = decomposition
         self.prior = prior
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Counts, y: Any = None, *, resume: bool = False) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame.

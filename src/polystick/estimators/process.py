@@ -134,12 +134,7 @@ class MultinomialGP(ProcessEstimator):
         self.decomposition = decomposition
         self.solver = solver
         self.tolerance = tolerance
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _learn(self, resume):
         fit, model = self._begin(resume), self._make_model()

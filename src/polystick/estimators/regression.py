@@ -119,12 +119,7 @@ class MultinomialRegression(Face):
         self.decomposition = decomposition
         self.prior_scale = prior_scale
         self.group_scale = group_scale
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Any, y: Counts, *, resume: bool = False) -> Self:
         """Learn from covariates and what was counted with them.
