@@ -21,8 +21,9 @@ import numpy as np
 
 from polystick.alignment import align
 from polystick.kernels import gammas
-from polystick.models import documents, topic_agreement, warm_start, watched
+from polystick.models import documents, warm_start
 from polystick.models.quick_folding import settle_dirichlet
+from polystick.models.topic_agreement import TopicChains
 from polystick.models.topic_moves import Moving, Renaming, is_renamed
 from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
@@ -77,7 +78,7 @@ class FoldPrior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DirichletTopics(Moving):
+class DirichletTopics(TopicChains, Moving):
     """The model: its priors. Alpha is a number, a vector (T,), or None to learn it while burning in."""
 
     n_topics: int
@@ -93,14 +94,6 @@ class DirichletTopics(Moving):
         "share": ("topic",),
         "proportions": ("document", "topic"),
     }
-    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
-    has_labels: ClassVar = True
-    rhat_limit: ClassVar = 1.05
-    advice: ClassVar = watched.MODES
-
-    def tell_chains(self, draws):
-        """Say which topics all chains share."""
-        return topic_agreement.sentence(draws)
 
     def shards(self, counts, size=None, ids=None):
         """Return counts (n, V) as one block of `Tokens` to learn from, or as blocks to fold in."""
@@ -285,10 +278,6 @@ class DirichletTopics(Moving):
         """Return shares (n, T), drawn given the assignments."""
         counts = warm_start.count_documents(shard, rows.assignments, self.n_topics)
         return {"proportions": draw_shares(rows.alpha, counts, shard.rows, rows.bits[0])}
-
-    def watch(self, shards):
-        """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards)
 
 
 def draw_shares(alpha, counts, ids, bits):

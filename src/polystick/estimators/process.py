@@ -17,6 +17,7 @@ from polystick.estimators.process_face import (
     TOLERANCE,
     ProcessEstimator,
     check_kernel,
+    given_level,
     refuse_tolerance,
 )
 from polystick.estimators.seeds import seed_of
@@ -331,15 +332,5 @@ def _check_learn(learn):
 def _level(mean, decomposition, weights):
     if isinstance(mean, str) and mean == "empirical":
         return decomposition.psi(weights + 1.0)
-    n_sticks = decomposition.n_categories - 1
-    if isinstance(mean, str) and mean == "zero":
-        return np.zeros(n_sticks)
-    level = None if isinstance(mean, str) or mean is None else np.asarray(mean)
-    if level is None or level.dtype.kind not in "iuf" or level.shape != (n_sticks,):
-        raise ValueError(
-            f'mean must be "empirical", "zero" or {n_sticks} numbers, one for each split of the '
-            f"{n_sticks + 1} categories; got {mean!r}"
-        )
-    if not np.isfinite(level).all():
-        raise ValueError(f"mean must be finite; got {mean!r}")
-    return level.astype(np.float64)
+    n = decomposition.n_categories
+    return given_level(mean, n - 1, f"split of the {n} categories")

@@ -253,10 +253,7 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
             Whether to count the multinomial coefficient in.
         n_draws : int or None
             Posterior draws to average over; None is 32, or 8 for "held_out".
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         how = (method, observed, per, coefficient, n_draws)
         return self._all_scored(X, how, About(times, covariates, X))[0]
@@ -323,10 +320,7 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
             Posterior draws, of all chains, at most; fewer where there are fewer.
         random_state : int, RandomState, Generator or None
             None is the seed of the fit.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
@@ -383,10 +377,7 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
             Draws of all chains together, at most. None is all of them where nothing is asked for, or 100.
         random_state : int, RandomState, Generator or None
             None is the seed of the fit.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, posterior_predictive, prior_predictive, n_draws,

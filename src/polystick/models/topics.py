@@ -14,14 +14,15 @@ from collections import namedtuple
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from polystick.augmentation import Potential
-from polystick.models import documents, topic_agreement, topic_moves, watched
+from polystick.models import documents, topic_moves
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.seeded_words import largest_first, matched, settled
+from polystick.models.topic_agreement import TopicChains
 from polystick.models.topic_moves import Moving, Renaming, Stretching, is_renamed
 from polystick.models.topic_parts import Link, Shares, ShareSums, Words, WordSums
 from polystick.models.topic_words import Pairs, draw_topics
@@ -68,21 +69,12 @@ def parameters_of(*fields):
 
 
 @dataclass(frozen=True)
-class TopicModel(Moving):
+class TopicModel(TopicChains, Moving):
     """The model: its three parts."""
 
     words: Words
     shares: Shares
     link: Link
-
-    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
-    has_labels: ClassVar = True
-    rhat_limit: ClassVar = 1.05
-    advice: ClassVar = watched.MODES
-
-    def tell_chains(self, draws):
-        """Say which topics all chains share."""
-        return topic_agreement.sentence(draws)
 
     @property
     def parameter_type(self):
@@ -309,7 +301,3 @@ class TopicModel(Moving):
 
     def describe_rows(self, shard, rows):
         return {"proportions": self.link.shares(rows.psi)}
-
-    def watch(self, shards):
-        """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards)
