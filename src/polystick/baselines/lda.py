@@ -15,7 +15,7 @@ Alpha may be learned: while burning in, it moves to its most probable value give
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class DirichletTopics(TopicChains, Moving):
     n_topics: int
     n_words: int
     concentration: float
-    alpha: Any = None
+    alpha: float | np.ndarray | None = None
 
     parameter_type: ClassVar = Parameters
     fold_names: ClassVar = ("alpha", "topics")
