@@ -8,7 +8,6 @@ its gradient then cost as much as the eigenvectors of the axes. Inputs in no ord
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
