@@ -62,7 +62,20 @@ def part_of(about, corpus):
         )
 
 
-def put_together(parts):
-    """Return results of parts, each some arrays (n, T) or draws (S, n, T), as those of all documents."""
-    joined = (np.concatenate(each, axis=each[0].ndim - 2) for each in zip(*parts))
-    return parts[0] if len(parts) == 1 else joined
+def put_together(parts, X):
+    """Return results of the parts of X, arrays or tuples of them, as one, written as they come."""
+    first = next(parts)
+    second = next(parts, None)
+    if second is None:
+        return first
+    if not isinstance(first, tuple):
+        return put_together(((part,) for part in itertools.chain([first, second], parts)), X)[0]
+    # draws are (S, n, T)
+    whole = tuple(np.empty((*p.shape[:-2], X.shape[0], p.shape[-1]), p.dtype) for p in first)
+    done = 0
+    for part in itertools.chain([first, second], parts):
+        stop = done + part[0].shape[-2]
+        for each, piece in zip(whole, part):
+            each[..., done:stop, :] = piece
+        done = stop
+    return whole

@@ -141,15 +141,15 @@ class MultinomialLDS(DynamicsEstimator):
         places = self._places()
         decomposition, d, m = self._decompose(), self.n_states, self.n_inputs_
         q, e = m * ("states" in places), m * ("emissions" in places)
+        frequencies = smoothed(self.read_.counts)
+        level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))
+        if self.emission_bias:
+            level[:, 0] = decomposition.psi(frequencies)
         if not e and self.input_scale != 1.0:
             raise ValueError(
                 f"input_scale is of no use without inputs of emissions; got {self.input_scale!r}; leave "
                 "it out"
             )
-        frequencies = smoothed(self.read_.counts)
-        level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))
-        if self.emission_bias:
-            level[:, 0] = decomposition.psi(frequencies)
         scales = (
             [float(self.emission_scale)] * d + self._bias_scales() + [float(self.input_scale)] * e
         )

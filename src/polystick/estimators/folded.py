@@ -14,7 +14,8 @@ class Folded(NamedTuple):
 
     def told(self, has_draws, has_std):
         """Return the mean and what else was asked for."""
-        return [self.mean, *([self.draws] if has_draws else []), *([self.std] if has_std else [])]
+        draws, std = (self.draws,) if has_draws else (), (self.std,) if has_std else ()
+        return self.mean, *draws, *std
 
 
 def refuse_draws(n_draws, usual):

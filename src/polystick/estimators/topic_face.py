@@ -210,9 +210,10 @@ class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
             raise ValueError(f"method must be 'fast' or 'exact'; got {method!r}")
         check_integer("n_draws", n_draws, at_least=1)
         how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
-        parts = [self._transformed(counts, of, how) for counts, of in self._pieces(X, about)]
-        mean, *more = (tabled(self, each, X, self.get_feature_names_out()) if each.ndim == 2 else each
-                       for each in put_together(parts))  # fmt: skip
+        found = (self._transformed(counts, of, how) for counts, of in self._pieces(X, about))
+        names = self.get_feature_names_out()
+        mean, *more = (tabled(self, each, X, names) if each.ndim == 2 else each
+                       for each in put_together(found, X))  # fmt: skip
         return (mean, *more) if more else mean
 
     def _transformed(self, counts, about, how):
