@@ -194,10 +194,10 @@ class NormalInverseWishart:
         self._check()
 
     @classmethod
-    def _known(cls, **fields):
+    def known(cls, mean: np.ndarray, strength: float, scale: np.ndarray, degrees: float) -> Self:
         """Build what is proper by its making, without a check: a posterior is drawn from in each sweep."""
         law = object.__new__(cls)
-        law.__dict__.update(fields)
+        law.__dict__.update(mean=mean, strength=strength, scale=scale, degrees=degrees)
         return law
 
     @classmethod
@@ -233,9 +233,7 @@ class NormalInverseWishart:
         shift = total - n * m
         mean = m + shift / (r + n)
         scale = self.scale + outer - m[:, None] * total - shift[:, None] * mean
-        return NormalInverseWishart._known(
-            mean=mean, strength=r + n, scale=0.5 * (scale + scale.T), degrees=self.degrees + n
-        )
+        return NormalInverseWishart.known(mean, r + n, 0.5 * (scale + scale.T), self.degrees + n)
 
     def blend(self, other: "NormalInverseWishart", rate: float) -> "NormalInverseWishart":
         """Return the law whose natural parameters are (1 - rate) of these and rate of the other's.

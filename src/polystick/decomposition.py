@@ -79,7 +79,7 @@ class Decomposition:
     def __repr__(self):
         return f"<Decomposition of {self.n_categories} categories>"
 
-    @property
+    @functools.cached_property
     def n_categories(self) -> int:
         return len(self.children) + 1
 
@@ -125,10 +125,12 @@ class Decomposition:
     def split(self, counts: Any) -> Splits:
         """Return the binary splits of dense counts (..., K), int64 or float64 like the counts."""
         counts = self._with_width(_numbers(counts), self.n_categories, "counts")
-        shape = (*counts.shape[:-1], self.n_categories - 1)
+        rows = counts.reshape(-1, self.n_categories)
+        shape = (len(rows), self.n_categories - 1)
         successes, trials = np.empty(shape, counts.dtype), np.empty(shape, counts.dtype)
-        kernels.split_rows(self.children, _rows(counts), _rows(successes), _rows(trials))
-        return Splits(successes, trials)
+        kernels.split_rows(self.children, rows, successes, trials)
+        shape = (*counts.shape[:-1], shape[1])
+        return Splits(successes.reshape(shape), trials.reshape(shape))
 
     def split_sparse(self, counts: Any) -> RaggedSplits:
         """Return the active binary splits of a SciPy sparse matrix (n, K)."""
@@ -159,9 +161,10 @@ class Decomposition:
     def log_probabilities(self, psi: Any) -> np.ndarray:
         """Return log pi (..., K) of psi (..., K-1); finite wherever psi is."""
         psi = self._with_width(as_buffer(psi), self.n_categories - 1, "psi")
-        log_pi = np.empty((*psi.shape[:-1], self.n_categories))
-        kernels.log_probabilities(self.children, _rows(psi), _rows(log_pi))
-        return log_pi
+        rows = psi.reshape(-1, self.n_categories - 1)
+        log_pi = np.empty((len(rows), self.n_categories))
+        kernels.log_probabilities(self.children, rows, log_pi)
+        return log_pi.reshape(*psi.shape[:-1], self.n_categories)
 
     def probabilities(self, psi: npt.ArrayLike) -> np.ndarray:
         """Return pi (..., K) of psi (..., K-1)."""
@@ -182,9 +185,10 @@ class Decomposition:
         log_pi = self._with_width(
             as_buffer(log_probabilities), self.n_categories, "log_probabilities"
         )
-        psi = np.empty((*log_pi.shape[:-1], self.n_categories - 1))
-        kernels.psi_from_log(self.children, _rows(log_pi), _rows(psi))
-        return psi
+        rows = log_pi.reshape(-1, self.n_categories)
+        psi = np.empty((len(rows), self.n_categories - 1))
+        kernels.psi_from_log(self.children, rows, psi)
+        return psi.reshape(*log_pi.shape[:-1], self.n_categories - 1)
 
     # Densities, appendix A
 
@@ -343,7 +347,3 @@ def _numbers(array):
     array = np.asarray(array)
     is_real = np.issubdtype(array.dtype, np.floating)
     return as_buffer(array, np.float64 if is_real else np.int64)
-
-
-def _rows(array):
-    return array.reshape(-1, array.shape[-1])

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from polystick.validation import as_frame as of_pandas
 from polystick.validation import warn_user
 
 __all__ = ["Design", "design"]
@@ -76,6 +77,7 @@ def design(covariates: Any, formula: str | None = None) -> tuple[Design, np.ndar
 
 def as_frame(covariates):
     """Return numbers (n, d) as a DataFrame; columns without names are called x0, x1, ..."""
+    covariates = of_pandas(covariates)
     if isinstance(covariates, pd.DataFrame):
         _refuse_doubled(covariates)
         return covariates

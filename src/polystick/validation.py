@@ -77,8 +77,8 @@ def all_or_nothing(estimator: object) -> Iterator[None]:
 
 
 def as_frame(X: Any) -> Any:
-    """Return a table of xarray as one of pandas, with its names of rows and columns; others as they are."""
-    is_labelled = type(X).__module__.startswith("xarray.") and getattr(X, "ndim", None) == 2
+    """Return an array of xarray as pandas has it, with its names of rows and columns; others as they are."""
+    is_labelled = type(X).__module__.startswith("xarray.") and getattr(X, "ndim", None) in (1, 2)
     return X.to_pandas() if is_labelled else X
 
 

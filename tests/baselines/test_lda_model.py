@@ -14,6 +14,7 @@ from polystick.alignment import align
 from polystick.baselines.lda import DirichletTopics
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.moving import moved
 from polystick.keys import Key
 from polystick.models import documents, folding, warm_start
 from statistics_tools import MAX_Z, z_scores
@@ -220,6 +221,8 @@ def test_renamed_topics_go_on_as_they_would_have(rng):
     for name in ("alpha", "word_topics"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
     renamed = rows._replace(assignments=new[rows.assignments].astype(np.int32))
+    second, (renamed,) = moved(MODEL, second, shards, [renamed], Key(3, 1))
+    np.testing.assert_array_equal(second.move, np.arange(3))
     expected, _ = MODEL.draw_rows(MODEL.prepare(first), shards[0], rows, Key(3, 1))
     found, statistics = MODEL.draw_rows(MODEL.prepare(second), shards[0], renamed, Key(3, 1))
     np.testing.assert_array_equal(found.assignments, expected.assignments)

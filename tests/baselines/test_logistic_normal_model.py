@@ -101,7 +101,7 @@ def test_a_new_order_of_topics_is_but_new_labels(rng):
     renamed = MODEL.rename(parameters, order, Key(0))
     described, before = map(MODEL.describe_parameters, (renamed, parameters))
     np.testing.assert_array_equal(described["topics"], before["topics"][order])
-    psi = MODEL.link.rename(rows.psi, MODEL.prepare(renamed).move)
+    psi = MODEL.link.rename(rows.psi, renamed.move)
     np.testing.assert_array_equal(psi, rows.psi[:, order])
     old, new = (Normal(p.mean, p.cov).log_density(x) for p, x in
                 ((parameters, rows.psi), (renamed, psi)))  # fmt: skip

@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import sys
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -598,13 +600,70 @@ def test_tables_of_xarray_are_taken_with_their_names(name):
     pd.testing.assert_frame_equal(found, expected)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("name", [name for name in FACES if not name.startswith("topics")])
+def test_arrays_of_xarray_come_out_where_they_are_asked_for(name):
+    face, data = fresh(name)
+    *beside, tables = labelled(data)
+    rows = as_one(beside[0] if beside else tables)
+    height = np.arange(float(len(rows)))
+    given = xr.DataArray(rows if beside else rows.rename_axis(columns="tree"))
+    given = given.assign_coords(height=("place", height), year=1990)
+    plain = as_one(face.fit(*beside, tables).predict_proba(rows))
+    face.set_output(transform="xarray")
+    from_frame, found = as_one(face.predict_proba(rows)), as_one(face.predict_proba(given))
+    for array in (from_frame, found):
+        assert array.dims[0] == "place"
+        np.testing.assert_array_equal(array, plain)
+        np.testing.assert_array_equal(array[array.dims[1]], NAMES)
+        np.testing.assert_array_equal(array["place"], rows.index)
+    if not isinstance(tables, list):  # what is known of rows stays with them
+        assert found.dims == ("place", "category" if beside else "tree")
+        np.testing.assert_array_equal(found["height"], height)
+        assert found["year"] == 1990
+    if not name.startswith("regression"):  # there columns go by their names
+        unnamed = as_one(face.predict_proba(rows.to_numpy()))
+        assert unnamed.dims == face._axes
+        assert list(unnamed.coords) == ["category"]
+
+
+def test_shares_of_topics_are_arrays_of_xarray_too(fitted):
+    face, data = fitted("topics")
+    face, counts = pickle.loads(pickle.dumps(face)), np.asarray(data[0])
+    table = pd.DataFrame(counts, pd.MultiIndex.from_product([["a"], range(len(counts))]))
+    shares, sd = face.set_output(transform="xarray").transform(table, return_std=True)
+    assert shares.dims == sd.dims == ("document", "topic")
+    assert list(shares["topic"].values) == list(face.get_feature_names_out())
+    assert list(shares.indexes["document"]) == list(table.index)
+    framed = face.set_output(transform="pandas").transform(table, return_std=True)[1]
+    np.testing.assert_array_equal(framed, sd)
+    pd.testing.assert_index_equal(framed.index, table.index)
+
+
+def test_tables_of_polars_have_names_of_columns(face, monkeypatch):
+    """Polars itself is not needed here: what it is given is looked at."""
+
+    class DataFrame:
+        def __init__(self, values, schema, orient):
+            self.values, self.schema, self.orient = values, schema, orient
+
+    monkeypatch.setitem(
+        sys.modules, "polars", types.SimpleNamespace(DataFrame=DataFrame, Series=str)
+    )
+    counts = np.array([[3, 0, 2], [0, 5, 1]])
+    plain = face.fit(counts).predict_proba(counts)
+    table = face.set_output(transform="polars").predict_proba(counts)
+    np.testing.assert_array_equal(table.values, plain)
+    assert (table.schema, table.orient) == (["0", "1", "2"], "row")
+
+
 def as_one(result):
     return result[0] if isinstance(result, list) else result
 
 
 @pytest.mark.parametrize("name", [name for name in FACES if name.startswith(("process", "states"))])
 def test_output_is_arrays_or_tables(name):
-    with pytest.raises(ValueError, match='transform must be "default", "pandas" or None; got 3'):
+    with pytest.raises(ValueError, match=r'transform must be "default", .*"xarray" or None; got 3'):
         FACES[name][0].set_output(transform=3)
 
 
@@ -636,8 +695,15 @@ def test_results_of_sequences_have_names(name):
     assert list(frame["upper"].columns) == NAMES
     np.testing.assert_array_equal(frame["lower"], ahead[0].lower)
     assert list(ahead[1].to_frame().index) == [1, 2, 3]  # words do not go on
+    as_dataset = ahead[0].to_xarray()
+    assert as_dataset["draws"].dims == ("draw", "month", "category")
+    np.testing.assert_array_equal(as_dataset["lower"], frame["lower"])
+    pd.testing.assert_index_equal(as_dataset.indexes["month"], frame.index)
+    assert dict(now[1].to_xarray()["states"].sizes) == {"place": 7, "state": now[1].states.shape[1]}
     if hasattr(face, "smooth"):
-        assert list(face.smooth()[1].to_frame().index) == list(second.index)
+        smoothed = face.smooth()[1]
+        assert list(smoothed.to_frame().index) == list(second.index)
+        np.testing.assert_array_equal(smoothed.to_xarray()["upper"], smoothed.upper)
 
 
 def test_an_interval_is_a_table(fitted):
@@ -645,6 +711,9 @@ def test_an_interval_is_a_table(fitted):
     found = face.log_share_correlation()
     assert list(found.to_frame().columns.levels[0]) == ["mean", "lower", "upper"]
     pd.testing.assert_frame_equal(found.to_frame()["lower"], found.lower)
+    upper = found.to_xarray()["upper"]
+    assert upper.dims == ("name", "other_name")
+    np.testing.assert_array_equal(upper.to_pandas(), found.upper)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ def test_compositions_over_time(dynamics):
         (MultinomialLDS(inputs_on="states"), {}, "needs inputs in fit"),
         (MultinomialLDS(), {"inputs": [np.zeros((30, 1)), np.zeros((12, 1))]}, "no use for inputs"),
         (MultinomialLDS(emission_bias=False, bias_scale=2.0), {}, "bias_scale is of no use"),
+        (MultinomialLDS(input_scale=2.0), {}, "input_scale is of no use without inputs"),
         (MultinomialLDS(emission_scale=0), {}, "emission_scale must be finite and above 0"),
         (MultinomialLDS(decomposition="nothing"), {}, "decomposition"),
         (MultinomialLDS(inference=StochasticVI()), {}, "needs inference=Gibbs"),

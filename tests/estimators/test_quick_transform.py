@@ -110,6 +110,14 @@ def test_unknown_methods_are_refused(fitted):
         model.transform(corpus(), method="em", **times)
 
 
+def test_states_are_of_no_use_where_nothing_is_drawn(fitted):
+    model, times = fitted
+    if model.model_.folds_quickly:  # else shares are drawn after all
+        with pytest.raises(ValueError, match='n_draws is of no use to method="fast"'):
+            model.transform(corpus(), n_draws=8, **times)
+    model.transform(corpus(), n_draws=8, return_std=True, **times)
+
+
 @pytest.mark.parametrize("ask", ["transform", "score"])
 def test_memory_does_not_grow_with_states(ask):
     n_topics = 20

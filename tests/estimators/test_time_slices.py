@@ -135,6 +135,12 @@ def test_bad_times(times, error, message):
         TimeSlices.spanning(times)
 
 
+@pytest.mark.parametrize("freq", ["M", 10, None])
+def test_whole_numbers_have_no_frequency(freq):
+    with pytest.raises(ValueError, match="freq is of no use to whole numbers"):
+        TimeSlices.spanning([1990, 2000], freq)
+
+
 def test_bad_frequency():
     with pytest.raises(ValueError, match="Invalid frequency: eon"):
         TimeSlices.spanning(["2000-01-01"], "eon")

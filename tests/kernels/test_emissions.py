@@ -4,7 +4,6 @@ import pytest
 
 import naive_filter as naive
 from polystick.kernels import emissions as kernels
-from polystick.kernels import simd
 
 PLAIN = numba.config.DISABLE_JIT
 CASES = [
@@ -14,7 +13,6 @@ CASES = [
     (9, 6, 2, 3),
     *([] if PLAIN else [(40, 30, 10, 1)]),
 ]
-FORMS = ["scalar", *(["simd"] if simd.ENABLED else [])]
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 
@@ -49,13 +47,11 @@ def gather(e):
 # ---- psi
 
 
-@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("case", CASES)
-def test_psi_of_the_active_sticks(case, name):
+def test_psi_of_the_active_sticks(case):
     e = make(*case)
     psi = np.empty(len(e.nodes))
-    multiply_active = getattr(kernels, f"multiply_active_{name}")
-    multiply_active(e.starts, e.nodes, e.rows, e.steps, psi)
+    kernels.multiply_active(e.starts, e.nodes, e.rows, e.steps, psi)
     which = np.repeat(np.arange(len(e.steps)), np.diff(e.starts))
     np.testing.assert_allclose(psi, (e.steps @ e.rows.T)[which, e.nodes], **CLOSE)
 
@@ -136,19 +132,17 @@ def test_the_sums_of_each_stick(case):
     np.testing.assert_allclose(precision, expected_precision[:, *upper], **CLOSE)
 
 
-@pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("case", CASES)
-def test_draws_of_rows_are_affine_in_the_noise(case, name):
+def test_draws_of_rows_are_affine_in_the_noise(case):
     e, rng = make(*case), np.random.default_rng(4)
     n, width = e.rows.shape
-    draw_rows = getattr(kernels, f"draw_rows_{name}")
     root = rng.normal(size=(width, width + 2))
     prior_precision, prior_linear = root @ root.T, rng.normal(size=(n, width))
     linear, precision = gather(e)
 
     def draw(noise):
         rows = np.empty((n, width))
-        draw_rows(prior_precision, prior_linear, linear, precision, noise, rows)
+        kernels.draw_rows(prior_precision, prior_linear, linear, precision, noise, rows)
         return rows
 
     h, J = naive.row_sums(e)

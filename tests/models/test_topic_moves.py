@@ -135,14 +135,19 @@ def test_blocks_of_documents_leave_the_decision(rng):
         np.testing.assert_allclose(whole.psi, np.concatenate([part.psi for part in pieces]))
 
 
-def test_a_sweep_that_renames_topics_moves_nothing(rng):
-    """Counts of tokens have the old names then."""
-    model = model_of(LIGHT)
+@pytest.mark.parametrize("order", [[3, 2, 1, 0], [1, 2, 0, 3]])
+def test_documents_follow_new_names_before_the_next_sweep(order, rng):
+    """Scales and levels wait for the sweep after that."""
+    model, order = model_of(LIGHT), np.array(order)
     parameters, rows, _ = model.simulate(TOTALS, rng)
-    renamed = parameters._replace(move=parameters.move[::-1])
-    same, (kept,) = moved(model, renamed, [None], [rows], Key(1, 3))
-    assert same is renamed
-    assert kept is rows
+    renamed = model.rename(parameters, order, Key(1))
+    same, (followed,) = moved(model, renamed, [None], [rows], Key(1, 3))
+    for name in ("mean", "cov", "spread", "topics", "share"):
+        np.testing.assert_array_equal(getattr(same, name), getattr(renamed, name))
+    np.testing.assert_array_equal(same.move, np.arange(4))
+    np.testing.assert_array_equal(followed.tokens, rows.tokens[:, order])
+    shares = model.link.shares
+    np.testing.assert_allclose(shares(followed.psi), shares(rows.psi)[:, order], rtol=1e-9)
 
 
 @pytest.mark.skipif(not JIT, reason="there are no signatures without the compiler")

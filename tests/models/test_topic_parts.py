@@ -1,5 +1,7 @@
 """Parts of topic models go together, whoever wrote them, and a mean field is there where all have one."""
 
+import inspect
+import pickle
 from functools import partial
 
 import numpy as np
@@ -7,17 +9,27 @@ import pytest
 
 from dated_tools import N_SLICES, SLICES, WALKING
 from joint import Law, first_and_second, one_sweep
+from polystick.baselines.logistic_normal import ModalWords
 from polystick.conjugate import InverseWishart, NormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.protocols import members
 from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
 from polystick.models import tree_words
 from polystick.models.regressed_shares import RegressedShares
+from polystick.models.seeded_words import Seed, SeededWords
 from polystick.models.softmax_link import Softmax
 from polystick.models.topic_factors import assemble
+from polystick.models.topic_parts import (
+    FactoredLink,
+    FactoredShares,
+    FactoredWords,
+    Shares,
+    Words,
+)
 from polystick.models.topic_shares import NormalShares, Sticks
 from polystick.models.topic_words import DirichletWords
 from polystick.models.tree_words import TreeWords
@@ -178,6 +190,44 @@ METHODS = (
     "initial_factor", "expect", "initial_row_factors", "update_rows", "update_factor", "elbo",
     "scale", "blend", "draw_from_factor", "draw_described_rows",
 )  # fmt: skip
+
+
+SEEDED = SeededWords(DIRICHLET, 3, (Seed(0, 1, 5.0),))
+FACTORED = [
+    (FactoredWords, DIRICHLET),
+    (FactoredWords, SEEDED),
+    (FactoredShares, NormalShares(PRIOR)),
+    (FactoredLink, STICKS),
+    (FactoredLink, Softmax(3)),
+]
+PLAIN = [
+    (Words, BRANCHES),
+    (Words, WalkingWords(TREE, N_SLICES, 1.0)),
+    (Shares, WALKING),
+    (Shares, REGRESSED),
+]
+
+
+@pytest.mark.parametrize(("protocol", "part"), [*FACTORED, *PLAIN])
+def test_parts_have_what_is_asked_of_them(protocol, part):
+    """Names and arguments: a type checker sees the names only, for models are not annotated."""
+    assert {"fields", "draw"} & set(members(protocol))
+    for name, arguments in members(protocol).items():
+        held = getattr(part, name)
+        if arguments is not None:
+            given = list(inspect.signature(held).parameters.values())
+            assert tuple(each.name for each in given[: len(arguments)]) == tuple(arguments), name
+            assert all(each.default is not each.empty for each in given[len(arguments) :])
+
+
+@pytest.mark.parametrize("words", [DIRICHLET, SEEDED, ModalWords(1.0)])
+def test_expected_topics_can_be_pickled(words):
+    """So that blocks may be on another machine."""
+    factor, few = 1.0 + np.arange(15.0).reshape(5, 3), np.array([3, 0])
+    expected = words.expect(factor)
+    again = pickle.loads(pickle.dumps(expected))
+    np.testing.assert_array_equal(again(few), expected(few))
+    assert again(few).shape == (2, 3)
 
 
 @pytest.mark.parametrize("words", [DIRICHLET, BRANCHES, WalkingWords(TREE, N_SLICES, 1.0)])

@@ -14,6 +14,7 @@ from polystick.estimators.topics import CorrelatedTopicModel
 from polystick.inference.execution import Serial, Threads
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
+from polystick.inference.moving import moved
 from polystick.inference.stochastic import StochasticVI
 from polystick.keys import Key
 from polystick.models import warm_start
@@ -302,6 +303,7 @@ def burned_in(model, shards, seed, n_burn, until):
     rows = model.initial_rows(model.prepare(parameters), shard, Key(seed))
     for i in range(1, until + 1):
         key = Key(seed, i)
+        parameters, (rows,) = moved(model, parameters, [shard], [rows], key)
         rows, statistics = model.draw_rows(model.prepare(parameters), shard, rows, key)
         parameters = model.settle(parameters, statistics, key, n_burn)
         yield parameters

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from polystick import CorrelatedTopicModel, Gibbs, MeanField
+from polystick import CorrelatedTopicModel, Gibbs, MeanField, MultinomialLDS, SmoothedUnigram
 from polystick.report import page, panels
 
 SHORT = Gibbs(n_draws=6, n_burn=4, n_chains=2)
@@ -79,3 +79,19 @@ def test_fits_of_mean_field_have_pages_too(tmp_path):
     text = model.report(tmp_path / "page.html").read_text()
     assert "mean field" in text.lower()
     assert "Bound" in text
+
+
+@pytest.mark.parametrize(
+    ("face", "told"),
+    [
+        (MultinomialLDS(2, n_regimes=2, inference=SHORT, random_state=1), '"regime"'),
+        (SmoothedUnigram(), "What comes next"),
+    ],
+    ids=["regimes", "unigram"],
+)
+def test_sequences_have_a_page_whatever_their_law_is(face, told, tmp_path):
+    counts = np.random.default_rng(3).multinomial(20, [0.5, 0.3, 0.2], size=12)
+    text = (
+        face.set_output(transform="xarray").fit(counts).report(tmp_path / "page.html").read_text()
+    )
+    assert told in text

@@ -154,7 +154,7 @@ def test_tables_stand_behind_pictures(browser, path):
 
 def test_topics_over_time_and_those_without_correlations_have_pages(browser, texts, tmp_path):
     short, years = Gibbs(n_draws=6, n_burn=6, n_chains=1), np.repeat([1900, 1910, 1920], 20)
-    moving = DynamicTopicModel(3, freq=10, inference=short, random_state=0).fit(texts, times=years)
+    moving = DynamicTopicModel(3, inference=short, random_state=0).fit(texts, times=years)
     still = LDA(3, inference=short, random_state=0).fit(texts)
     with opened(browser, moving.report(tmp_path / "moving.html")) as page:
         assert page.locator("[data-kind=lines] svg[data-lines='3']").count() == 1

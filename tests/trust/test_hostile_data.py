@@ -132,10 +132,12 @@ def test_documents_whose_words_would_not_fit():
         CorrelatedTopicModel(2, inference=quick, random_state=1).fit(long)
 
 
-@pytest.mark.parametrize("times", [[0, 10**9], pd.to_datetime(["1700-01-01", "2200-01-01"])])
-def test_time_is_not_a_size(times):
+@pytest.mark.parametrize(
+    ("times", "freq"), [([0, 10**9], "Y"), (pd.to_datetime(["1700-01-01", "2200-01-01"]), "D")]
+)
+def test_time_is_not_a_size(times, freq):
     with pytest.raises(ValueError, match="times must span at most 100000 slices"):
-        DynamicTopicModel(2, freq="D", **OPTIONS).fit(COUNTS[:2], times=times)
+        DynamicTopicModel(2, freq=freq, **OPTIONS).fit(COUNTS[:2], times=times)
 
 
 @pytest.mark.parametrize("size", [1e101, 1e200, 1.7e308])

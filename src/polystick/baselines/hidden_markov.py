@@ -13,7 +13,7 @@ states before play no part. Given parameters, predictions are exact: they are wh
 
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class HiddenMarkov:
 
     n_states: int
     n_categories: int
-    initial_concentration: Any = 1.0
-    transition_concentration: Any = 1.0
-    emission_concentration: Any = 0.1
+    initial_concentration: float | np.ndarray = 1.0
+    transition_concentration: float | np.ndarray = 1.0
+    emission_concentration: float | np.ndarray = 0.1
 
     parameter_type: ClassVar = Parameters
     dims: ClassVar = {

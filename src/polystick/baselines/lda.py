@@ -15,14 +15,16 @@ Alpha may be learned: while burning in, it moves to its most probable value give
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from polystick.alignment import align
 from polystick.kernels import gammas
-from polystick.models import documents, topic_agreement, warm_start, watched
+from polystick.models import documents, warm_start
 from polystick.models.quick_folding import settle_dirichlet
+from polystick.models.topic_agreement import TopicChains
+from polystick.models.topic_moves import Moving, Renaming, is_renamed
 from polystick.models.topic_words import draw_topics, padded, probabilities, wide
 
 
@@ -63,7 +65,6 @@ class Prior(NamedTuple):
     """What a sweep needs of the parameters."""
 
     alpha: np.ndarray
-    move: np.ndarray | None
     word_topics: np.ndarray
     totals: np.ndarray
 
@@ -77,13 +78,13 @@ class FoldPrior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DirichletTopics:
+class DirichletTopics(TopicChains, Moving):
     """The model: its priors. Alpha is a number, a vector (T,), or None to learn it while burning in."""
 
     n_topics: int
     n_words: int
     concentration: float
-    alpha: Any = None
+    alpha: float | np.ndarray | None = None
 
     parameter_type: ClassVar = Parameters
     fold_names: ClassVar = ("alpha", "topics")
@@ -93,14 +94,6 @@ class DirichletTopics:
         "share": ("topic",),
         "proportions": ("document", "topic"),
     }
-    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
-    has_labels: ClassVar = True
-    rhat_limit: ClassVar = 1.05
-    advice: ClassVar = watched.MODES
-
-    def tell_chains(self, draws):
-        """Say which topics all chains share."""
-        return topic_agreement.sentence(draws)
 
     def shards(self, counts, size=None, ids=None):
         """Return counts (n, V) as one block of `Tokens` to learn from, or as blocks to fold in."""
@@ -162,9 +155,14 @@ class DirichletTopics:
         return self.parameters(self.initial_alpha, nothing, totals, key.at("topics"))
 
     def prepare(self, parameters):
-        moved = (parameters.move != np.arange(self.n_topics)).any()
-        move = parameters.move if moved else None
-        return Prior(parameters.alpha, move, parameters.word_topics, parameters.totals)
+        return Prior(parameters.alpha, parameters.word_topics, parameters.totals)
+
+    def propose_move(self, parameters, key):
+        """Names of topics that tokens have yet to follow."""
+        return Renaming(parameters.move) if is_renamed(parameters.move) else None
+
+    def rename_rows(self, rows, order):
+        return rows._replace(assignments=np.argsort(order).astype(np.int32)[rows.assignments])
 
     def initial_rows(self, prior, shard, key):
         """Start tokens anywhere; fold from equal shares."""
@@ -176,8 +174,6 @@ class DirichletTopics:
     def draw_rows(self, prior, shard, rows, key):
         """The topic of each token | those of all others."""
         topics = rows.assignments
-        if prior.move is not None:
-            topics = np.argsort(prior.move).astype(np.int32)[topics]
         if prior.totals.any():
             carried = prior.word_topics.copy(), prior.totals.copy()
             state = warm_start.State(topics.copy(), *carried)
@@ -216,7 +212,7 @@ class DirichletTopics:
         return [self._rename(p, order) for p, order in zip(chains, orders)]
 
     def _rename(self, parameters, order):
-        """Let new topic t be what topic order[t] was; tokens follow in the next sweep."""
+        """Let new topic t be what topic order[t] was; tokens follow before the next sweep."""
         wide = np.concatenate([order, np.arange(self.n_topics, padded(self.n_topics))])
         return parameters._replace(
             alpha=parameters.alpha[order],
@@ -282,10 +278,6 @@ class DirichletTopics:
         """Return shares (n, T), drawn given the assignments."""
         counts = warm_start.count_documents(shard, rows.assignments, self.n_topics)
         return {"proportions": draw_shares(rows.alpha, counts, shard.rows, rows.bits[0])}
-
-    def watch(self, shards):
-        """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards)
 
 
 def draw_shares(alpha, counts, ids, bits):

@@ -7,6 +7,7 @@ so a word that a topic never had keeps a little probability.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -49,8 +50,7 @@ class ModalWords:
     concentration: float
 
     def expect(self, factor):
-        sizes = factor.sum(axis=0)
-        return lambda vocabulary: factor[vocabulary] / sizes
+        return partial(np.take, factor / factor.sum(axis=0), axis=0)
 
     def divergence(self, factor):
         return -self.concentration * np.log(factor / factor.sum(axis=0)).sum()

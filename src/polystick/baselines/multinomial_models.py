@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +15,7 @@ from polystick.arguments import Counts, RandomState
 from polystick.baselines import dirichlet_multinomial
 from polystick.baselines.dirichlet_multinomial import Cells
 from polystick.estimators import completion
-from polystick.estimators.face import Face
+from polystick.estimators.face import Face, Transformer
 from polystick.estimators.replicates import (
     check_room,
     check_totals,
@@ -25,7 +25,7 @@ from polystick.estimators.replicates import (
 )
 from polystick.estimators.row_names import ids_of
 from polystick.estimators.seeds import seed_of
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked, tabled
 from polystick.validation import (
     all_or_nothing,
     category_names,
@@ -37,7 +37,7 @@ from polystick.validation import (
 )
 
 
-class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
+class DirichletMultinomial(OneToOneFeatureMixin, Transformer, Face):
     """Rows of counts whose probabilities have a Dirichlet law: spread, but no associations.
 
     What `CorrelatedMultinomial` has to beat. The law has one number for each category, which is learned:
@@ -138,16 +138,16 @@ class DirichletMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         total = concentration.sum(axis=1, keepdims=True)
         mean = concentration / total
         found = [mean, np.sqrt(mean * (1.0 - mean) / (total + 1.0))] if return_std else [mean]
-        result = [tabled(self, values, index_of(X)) for values in found]
+        draws = None
         if return_draws:
             streams = (generator(self.seed_, 0, int(number)) for number in ids_of(counts))
-            draws = [rng.dirichlet(row, n_draws) for rng, row in zip(streams, concentration)]
-            result.append(np.stack(draws, axis=1))
-        return tuple(result) if len(result) > 1 else result[0]
+            drawn = [rng.dirichlet(row, n_draws) for rng, row in zip(streams, concentration)]
+            draws = np.stack(drawn, axis=1)
+        return as_asked(self, found, X, draws)
 
     def transform(self, X: Counts) -> Any:
         """Return `predict_proba`, as a step of a pipeline."""
-        return self.predict_proba(X)
+        return tabled(self, np.asarray(self.predict_proba(X)), X, self.get_feature_names_out())
 
     def predict_counts(self, X: Counts, *, totals: ArrayLike | None = None, n_draws: int = 256,
                        random_state: RandomState = None) -> Any:  # fmt: skip

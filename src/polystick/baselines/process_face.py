@@ -9,7 +9,7 @@ from polystick import scores
 from polystick.arguments import Counts
 from polystick.estimators.inputs import counts_of, merge_inputs
 from polystick.estimators.process_face import ProcessEstimator
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked
 from polystick.inference.execution import one_blas_thread
 from polystick.validation import check_integer
 
@@ -42,10 +42,8 @@ class ProcessBaseline(ProcessEstimator):
         with one_blas_thread():
             mean, std, draws = self._predict(inputs, return_std, return_draws, n_draws)
         found = [mean, std] if return_std else [mean]
-        result = [tabled(self, values[index], index_of(Z)) for values in found]
-        if return_draws:
-            result.append(draws[:, index])
-        return tuple(result) if len(result) > 1 else result[0]
+        found = [values[index] for values in found]
+        return as_asked(self, found, Z, draws[:, index] if return_draws else None)
 
     def score_samples(self, Z: ArrayLike, X: Counts | None = None, *, y: ArrayLike | None = None,
                       coefficient: bool = False, n_draws: int = STATES) -> np.ndarray:  # fmt: skip

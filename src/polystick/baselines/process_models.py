@@ -14,7 +14,7 @@ from polystick.baselines.process_face import ProcessBaseline
 from polystick.baselines.process_regression import Grid, Regression
 from polystick.covariances.families import choose_family
 from polystick.decomposition import decompose
-from polystick.estimators.process_face import TOLERANCE, kernel_for, refuse_tolerance
+from polystick.estimators.process_face import TOLERANCE, given_level, kernel_for, refuse_tolerance
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.schedules import Schedule
@@ -64,12 +64,7 @@ class LogisticNormalGP(ProcessBaseline):
         self.mean = mean
         self.solver = solver
         self.tolerance = tolerance
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _needs_whole_counts(self):
         return True
@@ -151,17 +146,7 @@ def _level(mean, weights):
     """Return the level of each category, (K,)."""
     if isinstance(mean, str) and mean == "empirical":
         return np.log((weights + 1.0) / (weights + 1.0).sum())
-    if isinstance(mean, str) and mean == "zero":
-        return np.zeros(len(weights))
-    level = None if isinstance(mean, str) or mean is None else np.asarray(mean)
-    if level is None or level.dtype.kind not in "iuf" or level.shape != weights.shape:
-        raise ValueError(
-            f'mean must be "empirical", "zero" or {len(weights)} numbers, one for each category; '
-            f"got {mean!r}"
-        )
-    if not np.isfinite(level).all():
-        raise ValueError(f"mean must be finite; got {mean!r}")
-    return level.astype(np.float64)
+    return given_level(mean, len(weights), "category")
 
 
 class RawGP(ProcessBaseline):

@@ -8,10 +8,10 @@ its gradient then cost as much as the eigenvectors of the axes. Inputs in no ord
 
 import functools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.gaussian_process.kernels import Kernel
 
 from polystick.covariances import Separable
 from polystick.covariances.structure import Cells, as_factors
@@ -27,7 +27,7 @@ class Grid:
     axes : the places on each axis, (n_i, columns)
     """
 
-    kernel: Any
+    kernel: Kernel
     inputs: np.ndarray
     axes: tuple[np.ndarray, ...]
     cells: np.ndarray

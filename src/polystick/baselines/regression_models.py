@@ -59,9 +59,4 @@ class MultinomialProbit(MultinomialRegression):
                  checkpoint_every: float = 60.0) -> None:  # fmt: skip
         self.formula = formula
         self.prior_scale = prior_scale
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)

@@ -85,12 +85,7 @@ class MultinomialHMM(SequenceBaseline):
         self.transition_concentration = transition_concentration
         self.emission_concentration = emission_concentration
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -148,12 +143,7 @@ class LogisticNormalLDS(SequenceBaseline):
         self.emission_scale = emission_scale
         self.bias_scale = bias_scale
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -208,12 +198,7 @@ class RawLDS(SequenceBaseline):
         self.n_states = n_states
         self.floor = floor
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)

@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax, ndtr
 
 from polystick.kernels.hidden_markov import LEAST
 from polystick.models.sequence_filter import NUMBERS_AT_ONCE, SequenceFilter
+
+if TYPE_CHECKING:
+    from polystick.baselines import hidden_markov, logistic_normal_dynamics
 
 PARTICLES = 500
 
@@ -24,8 +27,8 @@ class After(NamedTuple):
 class HiddenMarkovPredictor:
     """A `HiddenMarkov` model with parameters: all but paths is exact."""
 
-    model: Any
-    parameters: Any
+    model: "hidden_markov.HiddenMarkov"
+    parameters: "hidden_markov.Parameters"
 
     @cached_property
     def _prior(self):
@@ -78,8 +81,8 @@ class HiddenMarkovPredictor:
 class LogisticNormalPredictor:
     """`LogisticNormalDynamics` with parameters, by a bootstrap filter."""
 
-    model: Any
-    parameters: Any
+    model: "logistic_normal_dynamics.LogisticNormalDynamics"
+    parameters: "logistic_normal_dynamics.Parameters"
 
     @cached_property
     def _prior(self):

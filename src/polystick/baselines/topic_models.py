@@ -51,12 +51,7 @@ class LDA(TopicEstimator):
         self.topic_concentration = topic_concentration
         self.alpha = alpha
         self.vectorizer = vectorizer
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self, counts):
         alpha = None if self.alpha is None else np.asarray(self.alpha, dtype=np.float64)
@@ -108,12 +103,7 @@ class LogisticNormalTopicModel(CorrelatedTopicEstimator):
         self.topic_concentration = topic_concentration
         self.prior = prior
         self.vectorizer = vectorizer
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self, counts):
         prior = self.prior

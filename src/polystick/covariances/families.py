@@ -13,6 +13,7 @@ kernel and the inputs are: "markov" in time, "separable" on a grid, else "dense"
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -48,9 +49,9 @@ SMALLEST_EIGENVALUE = -1e-8  # of the largest one: rounding makes no smaller one
 class _Holder:
     """What is not a field: a checkpoint tells families apart by their description."""
 
-    kernel: Any
-    _check: Any
-    _make: Any
+    kernel: Kernel
+    _check: Callable[[], None]
+    _make: Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,12 +59,7 @@ class DynamicMultinomial(DynamicsEstimator):
         self.step_scale = step_scale
         self.decomposition = decomposition
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         if self.dynamics not in ("walk", "return"):

@@ -47,7 +47,7 @@ class DynamicTopicModel(TopicEffects):
         Dirichlet prior of each topic's words; with `evolving` or `word_tree` it serves the warm start only.
     freq : str
         Length of a slice where time stamps are dates, as pandas writes it: "Y", "Q", "M". Integers are
-        slices of length 1, and periods have their own.
+        slices of length 1 and take no other, and periods have their own.
     evolving : bool
         Whether the words of topics change from slice to slice. Memory then grows with topics x slices x
         words: take long slices and few words.
@@ -115,12 +115,7 @@ class DynamicTopicModel(TopicEffects):
         self.groups = groups
         self.prior = prior
         self.vectorizer = vectorizer
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Any, y: Any = None, *, times: Any = None, covariates: Any = None,
             resume: bool = False) -> Self:  # fmt: skip

@@ -131,12 +131,7 @@ class MultinomialLDS(DynamicsEstimator):
         self.n_regimes = n_regimes
         self.decomposition = decomposition
         self.n_categories = n_categories
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _make_model(self):
         check_integer("n_states", self.n_states, at_least=1)
@@ -150,6 +145,11 @@ class MultinomialLDS(DynamicsEstimator):
         level = np.zeros((decomposition.n_categories - 1, bool(self.emission_bias) + e))
         if self.emission_bias:
             level[:, 0] = decomposition.psi(frequencies)
+        if not e and self.input_scale != 1.0:
+            raise ValueError(
+                f"input_scale is of no use without inputs of emissions; got {self.input_scale!r}; leave "
+                "it out"
+            )
         scales = (
             [float(self.emission_scale)] * d + self._bias_scales() + [float(self.input_scale)] * e
         )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
 from polystick.arguments import PathLike
 from polystick.estimators.explored import Explored
@@ -28,7 +29,7 @@ from polystick.storage import save
 from polystick.validation import check_inference, check_running
 from polystick.warmup import before_first_fit
 
-__all__ = ["Face", "Fit"]
+__all__ = ["Face", "Fit", "Transformer"]
 
 _OF_INFERENCE = "inference__"
 
@@ -53,11 +54,27 @@ class Face(Explored):
     _default: ClassVar = Gibbs()
     _listed: ClassVar[str] = ""  # in the list of the warm-up; unlisted kernels compile when called
     _kept: ClassVar[tuple[str, ...]] = ()  # names of rows whose draws predictions need
+    _axes: ClassVar[tuple[str, str]] = ("row", "category")  # of predictions, where no names came in
 
+    inference: Any
+    random_state: Any
     n_jobs: int | None = None
     progress: bool | Callable | None = False
     checkpoint: str | os.PathLike | None = None
     checkpoint_every: float = 60.0
+
+    def _run_by(
+        self,
+        inference: Any,
+        random_state: Any,
+        n_jobs: Any,
+        progress: Any,
+        checkpoint: Any,
+        every: Any,
+    ) -> None:
+        """Store what all constructors take that say how a fit is run."""
+        self.inference, self.random_state, self.n_jobs = inference, random_state, n_jobs
+        self.progress, self.checkpoint, self.checkpoint_every = progress, checkpoint, every
 
     # one way to run a fit
 
@@ -180,14 +197,27 @@ class Face(Explored):
 
         Parameters
         ----------
-        transform : "default", "pandas" or None
-            None changes nothing.
+        transform : "default", "pandas", "polars", "xarray" or None
+            Arrays; data frames; those of polars, whose rows have no names; or arrays of xarray, with the
+            dimensions and coordinates of what came in. None changes nothing.
         """
         if transform not in TABLES:
-            raise ValueError(f'transform must be "default", "pandas" or None; got {transform!r}')
+            raise ValueError(
+                'transform must be "default", "pandas", "polars", "xarray" or None; '
+                f"got {transform!r}"
+            )
         if transform is not None:
             self._sklearn_output_config = {"transform": transform}
         return self
+
+
+class Transformer(TransformerMixin):
+    """A face with `transform`, which makes its own tables, as `predict_proba` does."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**{**options, "auto_wrap_output_keys": None})
+
+    set_output = Face.set_output
 
 
 def _is_setting(name):

@@ -12,6 +12,20 @@ class Folded(NamedTuple):
     std: np.ndarray  # (n, T), of draws
     draws: np.ndarray | None  # (states, n, T), if they were kept
 
+    def told(self, has_draws, has_std):
+        """Return the mean and what else was asked for."""
+        draws, std = (self.draws,) if has_draws else (), (self.std,) if has_std else ()
+        return self.mean, *draws, *std
+
+
+def refuse_draws(n_draws, usual):
+    """Raise where somebody asked for states that nobody looks at."""
+    if n_draws != usual:
+        raise ValueError(
+            f'n_draws is of no use to method="fast", which draws nothing; got {n_draws}; leave it out, '
+            'or take method="exact"'
+        )
+
 
 def summed(states, keep_draws):
     """Sum up (means, draw), both (n, T), of each state; two arrays are held, not one for each state."""

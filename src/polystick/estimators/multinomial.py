@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
@@ -12,11 +12,11 @@ from polystick.arguments import Counts, PathLike, Progress, RandomState
 from polystick.association import LEAST_CATEGORIES
 from polystick.estimators import association, completion, row_models, row_replicates
 from polystick.estimators.association import Association
-from polystick.estimators.face import Face
+from polystick.estimators.face import Face, Transformer
 from polystick.estimators.intervals import Interval, interval
 from polystick.estimators.row_names import ids_of, named
 from polystick.estimators.stick_names import stick_names
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked, tabled
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
@@ -36,7 +36,7 @@ _POINTS = 8  # proposals of a row for each posterior draw of the parameters
 _ROWS_AT_ONCE = 64  # each holds its proposals in memory
 
 
-class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
+class CorrelatedMultinomial(OneToOneFeatureMixin, Transformer, Face):
     """Rows of counts over categories that depend on each other.
 
     Each row has its own probabilities; their logits (one for each binary split of the categories) share
@@ -114,12 +114,7 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         self.covariance = covariance
         self.decomposition = decomposition
         self.prior = prior
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Counts, y: Any = None, *, resume: bool = False) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame.
@@ -183,14 +178,12 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, TransformerMixin, Face):
         parts = self._propose(self._check(X), n_draws, work)
         kinds = (0, 1) if return_std else (0,)
         found = [np.concatenate([part[i] for part in parts]) for i in kinds]
-        result = [tabled(self, values, index_of(X)) for values in found]
-        if return_draws:
-            result.append(np.concatenate([part[2] for part in parts], axis=1))
-        return tuple(result) if len(result) > 1 else result[0]
+        draws = np.concatenate([part[2] for part in parts], axis=1) if return_draws else None
+        return as_asked(self, found, X, draws)
 
     def transform(self, X: Counts) -> Any:
         """Return `predict_proba`, as a step of a pipeline."""
-        return self.predict_proba(X)
+        return tabled(self, np.asarray(self.predict_proba(X)), X, self.get_feature_names_out())
 
     predict_counts = row_replicates.predict_counts
     sample_prior = row_replicates.sample_prior

@@ -26,7 +26,7 @@ _PARTICLES = 128  # an error of 0.3 nats for documents of 100 words, of 0.6 for 
 class NewDocuments:
     """Documents, and a fit that tells of them."""
 
-    model: Any  # one of `folding`
+    model: folding.Foldable
     posterior: Posterior
     seed: int
     n_jobs: int | None
@@ -52,9 +52,8 @@ class NewDocuments:
 
     def settle(self, described):
         """Return shares (n, T) by climbing under one state, name -> array; exact draws are for others."""
-        parts = self._map(
-            [described], lambda priors, shard, _: self.model.quick_shares(*priors, shard)
-        )
+        model: Any = self.model  # one that folds quickly
+        parts = self._map([described], lambda priors, shard, _: model.quick_shares(*priors, shard))
         return np.concatenate(parts)
 
     def anneal(self, n_draws):

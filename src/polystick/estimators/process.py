@@ -17,11 +17,12 @@ from polystick.estimators.process_face import (
     TOLERANCE,
     ProcessEstimator,
     check_kernel,
+    given_level,
     refuse_tolerance,
 )
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.stick_names import stick_names
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.schedules import Schedule
@@ -134,12 +135,7 @@ class MultinomialGP(ProcessEstimator):
         self.decomposition = decomposition
         self.solver = solver
         self.tolerance = tolerance
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def _learn(self, resume):
         fit, model = self._begin(resume), self._make_model()
@@ -187,10 +183,8 @@ class MultinomialGP(ProcessEstimator):
             for i, pi in drawn.items():
                 draws[i, rows] = pi
         found = [mean, np.sqrt(np.maximum(squares - mean**2, 0.0))] if return_std else [mean]
-        result = [tabled(self, values[index], index_of(Z)) for values in found]
-        if return_draws:
-            result.append(draws[:, index])
-        return tuple(result) if len(result) > 1 else result[0]
+        found = [values[index] for values in found]
+        return as_asked(self, found, Z, draws[:, index] if return_draws else None)
 
     predict_counts = process_replicates.predict_counts
     to_arviz = process_replicates.to_arviz
@@ -338,15 +332,5 @@ def _check_learn(learn):
 def _level(mean, decomposition, weights):
     if isinstance(mean, str) and mean == "empirical":
         return decomposition.psi(weights + 1.0)
-    n_sticks = decomposition.n_categories - 1
-    if isinstance(mean, str) and mean == "zero":
-        return np.zeros(n_sticks)
-    level = None if isinstance(mean, str) or mean is None else np.asarray(mean)
-    if level is None or level.dtype.kind not in "iuf" or level.shape != (n_sticks,):
-        raise ValueError(
-            f'mean must be "empirical", "zero" or {n_sticks} numbers, one for each split of the '
-            f"{n_sticks + 1} categories; got {mean!r}"
-        )
-    if not np.isfinite(level).all():
-        raise ValueError(f"mean must be finite; got {mean!r}")
-    return level.astype(np.float64)
+    n = decomposition.n_categories
+    return given_level(mean, n - 1, f"split of the {n} categories")

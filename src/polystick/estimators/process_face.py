@@ -25,6 +25,7 @@ class ProcessEstimator(Face):
     """
 
     _explored_as: ClassVar[str | None] = "processes"
+    _axes = ("input", "category")
 
     def fit(
         self, Z: ArrayLike, X: Counts | None = None, *, y: Any = None, resume: bool = False
@@ -117,6 +118,20 @@ def refuse_tolerance(face):
             f'tolerance is of no use to solver="{face.solver}", which does not iterate; got '
             f"{face.tolerance!r}; leave it out"
         )
+
+
+def given_level(mean, n, each):
+    """Return the level (n,) that a user gives, a number for `each` of what there is, or zeros."""
+    if isinstance(mean, str) and mean == "zero":
+        return np.zeros(n)
+    level = None if isinstance(mean, str) or mean is None else np.asarray(mean)
+    if level is None or level.dtype.kind not in "iuf" or level.shape != (n,):
+        raise ValueError(
+            f'mean must be "empirical", "zero" or {n} numbers, one for each {each}; got {mean!r}'
+        )
+    if not np.isfinite(level).all():
+        raise ValueError(f"mean must be finite; got {mean!r}")
+    return level.astype(np.float64)
 
 
 def check_kernel(kernel):

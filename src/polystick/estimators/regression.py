@@ -19,7 +19,7 @@ from polystick.estimators.groupings import grouping
 from polystick.estimators.row_names import named
 from polystick.estimators.seeds import seed_of
 from polystick.estimators.stick_names import stick_names
-from polystick.estimators.tables import index_of, tabled
+from polystick.estimators.tables import as_asked
 from polystick.inference.execution import execution_for, one_blas_thread
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.mean_field import MeanField
@@ -119,12 +119,7 @@ class MultinomialRegression(Face):
         self.decomposition = decomposition
         self.prior_scale = prior_scale
         self.group_scale = group_scale
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Any, y: Counts, *, resume: bool = False) -> Self:
         """Learn from covariates and what was counted with them.
@@ -199,10 +194,7 @@ class MultinomialRegression(Face):
         """
         drawn = self._draws(X, groups, n_draws)
         found = [drawn.mean(axis=0)] + ([drawn.std(axis=0)] if return_std else [])
-        result = [tabled(self, values, index_of(X)) for values in found]
-        if return_draws:
-            result.append(drawn)
-        return tuple(result) if len(result) > 1 else result[0]
+        return as_asked(self, found, X, drawn if return_draws else None)
 
     def predict(self, X: Counts, groups: Any = "known") -> Any:
         """Return the likeliest category of each row (n,)."""

@@ -45,6 +45,7 @@ class SequenceEstimator(Face):
     """
 
     _explored_as: ClassVar[str | None] = "sequences"
+    _axes = ("step", "category")
     _takes_inputs = False
     _has_particles = False  # in its filters
     _goes_on = True  # its filter, from a state

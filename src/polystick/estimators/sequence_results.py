@@ -1,19 +1,55 @@
-"""What models of sequences tell of one sequence; `to_frame` has the names of its steps and categories."""
+"""What models of sequences tell of one sequence, with the names of its steps and categories."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from polystick.estimators.intervals import interval
+from polystick.estimators.labelled import dataset
 from polystick.estimators.tables import framed
 
 __all__ = ["Filtered", "Forecast", "Likeliest", "Smoothed", "forecast_of", "likeliest"]
 
 
+class _OfSteps:
+    """Arrays whose rows are steps; a subclass says which of its fields tables have, and as what."""
+
+    _tables: ClassVar[dict[str, str]]
+    _more: ClassVar[dict[str, str]] = {}  # and those of xarray: name -> its last axis
+    _last: ClassVar[str] = "category"
+
+    categories: np.ndarray | None
+    index: pd.Index | None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table of the steps, with columns (what it is, such as mean, lower or upper; category)."""
+        return framed(self._parts(), self.index, self._columns())
+
+    def to_xarray(self) -> Any:
+        """Return the same as a `Dataset` of xarray, with states and draws where there are some."""
+        names = {self._last: self._columns()}
+        parts = {name: (values, self._last) for name, values in self._parts().items()}
+        parts |= {name: (getattr(self, name), last) for name, last in self._more.items()}
+        return dataset(parts, self.index, names)
+
+    def _parts(self):
+        return {name: getattr(self, field) for name, field in self._tables.items()}
+
+    def _columns(self):
+        if self._last == "category":
+            return self.categories
+        width = next(iter(self._parts().values())).shape[1]
+        return pd.RangeIndex(1, width + 1, name=self._last)
+
+
 @dataclass(frozen=True, eq=False)
-class Smoothed:
+class Smoothed(_OfSteps):
     """A sequence given all of it."""
+
+    _tables: ClassVar = {"mean": "probabilities", "lower": "lower", "upper": "upper"}
+    _more: ClassVar = {"states": "state", "states_sd": "state"}
 
     states: np.ndarray  # (steps, S) means
     states_sd: np.ndarray  # (steps, S)
@@ -23,15 +59,13 @@ class Smoothed:
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the steps, where they have names
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table of the probabilities, with columns (mean, lower or upper; category)."""
-        parts = {"mean": self.probabilities, "lower": self.lower, "upper": self.upper}
-        return framed(parts, self.index, self.categories)
-
 
 @dataclass(frozen=True, eq=False)
-class Filtered:
+class Filtered(_OfSteps):
     """A sequence given what was seen up to each step."""
+
+    _tables: ClassVar = {"mean": "probabilities"}
+    _more: ClassVar = {"states": "state", "states_sd": "state"}
 
     states: np.ndarray  # (steps, S) means
     states_sd: np.ndarray  # (steps, S)
@@ -39,24 +73,17 @@ class Filtered:
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the steps, where they have names
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table of the probabilities, with columns (mean; category)."""
-        return framed({"mean": self.probabilities}, self.index, self.categories)
-
 
 @dataclass(frozen=True, eq=False)
-class Likeliest:
-    """The likeliest categories of each step, the likeliest first."""
+class Likeliest(_OfSteps):
+    """The likeliest categories of each step, the likeliest first; columns of tables are ranks 1, 2, ..."""
+
+    _tables: ClassVar = {"category": "categories", "probability": "probabilities"}
+    _last = "rank"
 
     categories: np.ndarray  # (steps, n_top) names
     probabilities: np.ndarray  # (steps, n_top)
     index: pd.Index | None = None  # of the steps, where they have names
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table with columns (category or probability; rank 1, 2, ...)."""
-        ranks = pd.RangeIndex(1, self.probabilities.shape[1] + 1, name="rank")
-        parts = {"category": self.categories, "probability": self.probabilities}
-        return framed(parts, self.index, ranks)
 
 
 def likeliest(probabilities, n_top):
@@ -69,8 +96,15 @@ def likeliest(probabilities, n_top):
 
 
 @dataclass(frozen=True, eq=False)
-class Forecast:
-    """The steps after the last."""
+class Forecast(_OfSteps):
+    """The steps after the last.
+
+    The index of tables goes on after that of the sequence, where that has equal steps: of dates, periods or
+    whole numbers.
+    """
+
+    _tables: ClassVar = {"mean": "mean", "lower": "lower", "upper": "upper"}
+    _more: ClassVar = {"draws": "category"}
 
     mean: np.ndarray  # (n_steps, K)
     lower: np.ndarray  # (n_steps, K)
@@ -78,15 +112,6 @@ class Forecast:
     draws: np.ndarray  # (n_draws, n_steps, K) of probabilities, along drawn paths of states
     categories: np.ndarray | None = None  # (K,) names
     index: pd.Index | None = None  # of the new steps
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table of the probabilities, with columns (mean, lower or upper; category).
-
-        Its index goes on after that of the sequence, where that has equal steps: of dates, periods or whole
-        numbers.
-        """
-        parts = {"mean": self.mean, "lower": self.lower, "upper": self.upper}
-        return framed(parts, self.index, self.categories)
 
 
 def forecast_of(draws, level, categories=None, index=None):

@@ -180,7 +180,7 @@ def as_list(X):
         nested = array.dtype == object and len(array) and not all(map(_is_scalar, array))
         return list(array) if nested else [X]
     if array.ndim in (2, 3):
-        return [array] if array.ndim == 2 else list(array)
+        return [array] if array.ndim == 2 else list(X if hasattr(X, "dims") else array)
     raise ValueError(
         f"X must be a sequence or a list of sequences; got an array of {array.ndim} axes"
     )

@@ -6,24 +6,44 @@ import numpy as np
 import pandas as pd
 from sklearn import get_config
 
+from polystick.estimators.labelled import labelled
 from polystick.validation import as_frame
 
-__all__ = ["TABLES", "framed", "index_of", "steps_after", "tabled"]
+__all__ = ["TABLES", "as_asked", "framed", "index_of", "steps_after", "tabled"]
 
-TABLES = ("default", "pandas", None)  # what `set_output` may be told
+TABLES = ("default", "pandas", "polars", "xarray", None)  # what `set_output` may be told
 
 
-def tabled(face: Any, values: np.ndarray, index: pd.Index | None) -> Any:
-    """Return values (n, K) as they are, or as a table where a face was asked for tables."""
-    told = getattr(face, "_sklearn_output_config", {})
-    if told.get("transform", get_config()["transform_output"]) != "pandas":
+def tabled(face: Any, values: np.ndarray, like: Any, columns: Any = None) -> Any:
+    """Return values (n, K) as they are, or as a table where a face was asked for tables.
+
+    like    : what came in, or an index, which has the names of the rows
+    columns : names of the columns; None: the categories
+    """
+    asked = getattr(face, "_sklearn_output_config", {})
+    kind = asked.get("transform", get_config()["transform_output"])
+    if kind == "default":
         return values
-    return pd.DataFrame(values, index=index, columns=pd.Index(face.categories_))
+    names = pd.Index(face.categories_ if columns is None else columns)
+    if kind == "xarray":
+        return labelled(values, like, names, face._axes)
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame(values, schema=[str(name) for name in names], orient="row")
+    return pd.DataFrame(values, index=index_of(like), columns=names)
+
+
+def as_asked(face: Any, found: list, like: Any, draws: Any = None) -> Any:
+    """Return a mean and what else was asked for: tables where they are, and draws if there are any."""
+    tables = [tabled(face, values, like) for values in found]
+    result = tables if draws is None else [*tables, draws]
+    return tuple(result) if len(result) > 1 else result[0]
 
 
 def index_of(X: object) -> pd.Index | None:
-    """Return the index of a table; None where rows have no names."""
-    index = getattr(as_frame(X), "index", None)
+    """Return the index of a table, or an index as it is; None where rows have no names."""
+    index = X if isinstance(X, pd.Index) else getattr(as_frame(X), "index", None)
     return index if isinstance(index, pd.Index) else None
 
 

@@ -24,6 +24,11 @@ class TimeSlices:
         if isinstance(stamps, pd.PeriodIndex):
             _refuse_many(stamps.max().ordinal - stamps.min().ordinal, stamps)
             return cls(pd.period_range(stamps.min(), stamps.max(), freq=stamps.freq))
+        if freq != "Y":
+            raise ValueError(
+                f"freq is of no use to whole numbers, which are slices by themselves; got {freq!r}; leave it "
+                "out, or give dates"
+            )
         _refuse_many(int(stamps.max()) - int(stamps.min()), stamps)
         return cls(pd.RangeIndex(stamps.min(), stamps.max() + 1))
 

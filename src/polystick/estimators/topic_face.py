@@ -6,18 +6,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polystick import scores
 from polystick.arguments import RandomState
 from polystick.estimators.arviz_groups import Asked, Groups, assembled, need_fit, need_rows
 from polystick.estimators.corpora import corpus_of, known_parts, part_of, put_together
-from polystick.estimators.face import Face
+from polystick.estimators.face import Face, Transformer
+from polystick.estimators.folded import refuse_draws
 from polystick.estimators.new_documents import NewDocuments, prior_words
 from polystick.estimators.replicates import check_room, check_totals, totals_of
 from polystick.estimators.row_names import ids_of, labels_of, named, same_rows
 from polystick.estimators.seeds import seed_of
+from polystick.estimators.tables import tabled
 from polystick.estimators.texts import NO_WORDS, counted, counted_first
 from polystick.estimators.topic_agreement import (
     agreement_of,
@@ -49,10 +50,11 @@ def _sweeps(gibbs):
     return gibbs.n_chains * (gibbs.n_burn + gibbs.n_draws * gibbs.thin)
 
 
-class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
+class TopicEstimator(TopicReading, TopicCovariates, Transformer, Face):
     """What all topic models offer; a subclass says how to make its model."""
 
     _explored_as: ClassVar[str | None] = "topics"
+    _axes = ("document", "topic")
     _schedules: ClassVar[tuple[type, ...]] = (Gibbs,)
     _posterior: Posterior | None  # None: that of a stream, drawn when asked for
     stream_: Stream | None
@@ -209,17 +211,19 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
         check_integer("n_draws", n_draws, at_least=1)
         how, about = (method, return_draws, return_std, n_draws), About(times, covariates, X)
         found = (self._transformed(counts, of, how) for counts, of in self._pieces(X, about))
-        return put_together(found, X)
+        names = self.get_feature_names_out()
+        mean, *more = (tabled(self, each, X, names) if each.ndim == 2 else each
+                       for each in put_together(found, X))  # fmt: skip
+        return (mean, *more) if more else mean
 
     def _transformed(self, counts, about, how):
         method, return_draws, return_std, n_draws = how
         documents = self._documents(counts, about)
         if method == "fast" and documents.model.folds_quickly and not (return_draws or return_std):
-            return documents.settle(self._mean_state())
+            refuse_draws(n_draws, _STATES)
+            return (documents.settle(self._mean_state()),)
         folded = documents.fold(n_draws, self.posterior_.best_chain, keep_draws=return_draws)
-        result = [folded.mean, *([folded.draws] if return_draws else [])]
-        result += [folded.std] if return_std else []
-        return tuple(result) if len(result) > 1 else result[0]
+        return folded.told(return_draws, return_std)
 
     def _mean_state(self):
         """Return name -> posterior mean of what new documents need, in the chain that tables show."""
@@ -250,10 +254,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             Whether to count the multinomial coefficient in.
         n_draws : int or None
             Posterior draws to average over; None is 32, or 8 for "held_out".
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         how = (method, observed, per, coefficient, n_draws)
         return self._all_scored(X, how, About(times, covariates, X))[0]
@@ -320,10 +321,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             Posterior draws, of all chains, at most; fewer where there are fewer.
         random_state : int, RandomState, Generator or None
             None is the seed of the fit.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         counts = self._check(X)
         check_integer("n_draws", n_draws, at_least=1)
@@ -380,10 +378,7 @@ class TopicEstimator(TopicReading, TopicCovariates, TransformerMixin, Face):
             Draws of all chains together, at most. None is all of them where nothing is asked for, or 100.
         random_state : int, RandomState, Generator or None
             None is the seed of the fit.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         check_is_fitted(self)
         asked = Asked.of(self, log_likelihood, posterior_predictive, prior_predictive, n_draws,

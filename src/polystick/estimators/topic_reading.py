@@ -147,10 +147,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
             None is the documents of the fit, whose shares were averaged over the run.
         names : sequence of n labels, optional
             Of the documents; else the index of X, or numbers.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
         """
         check_is_fitted(self)
         if X is None:
@@ -182,10 +179,7 @@ class TopicReading(ClassNamePrefixFeaturesOutMixin):
             Where X are counts, to be shown.
         n : int
             Documents of each topic, at most.
-        times : sequence of n integers, dates or pandas periods
-            Where topics move with time: when the documents were written.
-        covariates : DataFrame of n rows
-            Where shares depend on covariates: those of the documents.
+        times, covariates : as in `transform`
 
         Returns
         -------

@@ -155,12 +155,7 @@ class CorrelatedTopicModel(TopicEffects):
         self.groups = groups
         self.prior = prior
         self.vectorizer = vectorizer
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     @available_if(_takes_streams)
     def partial_fit(self, X, y=None, *, corpus_size=None):

@@ -383,7 +383,7 @@ def members(protocol: type) -> dict[str, tuple[str, ...] | None]:
     """Return what a protocol lists: name -> names of the arguments, or None for what is no method."""
     found: dict[str, tuple[str, ...] | None] = {}
     for base in reversed(protocol.__mro__):
-        if base.__module__ == __name__:
+        if base.__module__ == protocol.__module__:
             listed = {name: value for name, value in vars(base).items() if name[0] != "_"}
             found |= {name: _arguments(value) for name, value in listed.items()}
     return found

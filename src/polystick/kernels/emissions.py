@@ -16,8 +16,8 @@ known         : (S, E - D) each step's v
 
 import numpy as np
 
-from polystick.kernels import kernel, lanes, linalg, simd
-from polystick.kernels.simd import WIDTH
+from polystick.kernels import kernel, lanes, simd
+from polystick.kernels.simd import LANES
 
 
 @kernel
@@ -35,7 +35,7 @@ def pack_products(vectors, products):
 
 
 @kernel
-def multiply_active_scalar(starts, nodes, rows, steps, values):
+def multiply_active(starts, nodes, rows, steps, values):
     """Write the inner product of a stick's row and a step's, for the active sticks.
 
     Of rows and steps it is psi. Of their products, one of the two with its off-diagonal entries
@@ -43,29 +43,10 @@ def multiply_active_scalar(starts, nodes, rows, steps, values):
 
     values : (starts[S],) out
     """
-    width = rows.shape[1]
-    whole = width - width % 4
-    for s in range(starts.shape[0] - 1):
-        for at in range(starts[s], starts[s + 1]):
-            k = nodes[at]
-            first = second = third = fourth = 0.0
-            for i in range(0, whole, 4):
-                first += rows[k, i] * steps[s, i]
-                second += rows[k, i + 1] * steps[s, i + 1]
-                third += rows[k, i + 2] * steps[s, i + 2]
-                fourth += rows[k, i + 3] * steps[s, i + 3]
-            for i in range(whole, width):
-                first += rows[k, i] * steps[s, i]
-            values[at] = (first + second) + (third + fourth)
-
-
-@kernel
-def multiply_active_simd(starts, nodes, rows, steps, values):
-    """Do as multiply_active_scalar, WIDTH entries at a time."""
     n, width = rows.shape
-    n_vectors = -(-width // WIDTH)
-    stride = n_vectors * WIDTH
-    padded, step, sums = np.zeros(n * stride), np.zeros(stride), np.empty(WIDTH)
+    n_vectors = -(-width // LANES)
+    stride = n_vectors * LANES
+    padded, step, sums = np.zeros(n * stride), np.zeros(stride), np.empty(LANES)
     for k in range(n):
         for i in range(width):
             padded[k * stride + i] = rows[k, i]
@@ -77,10 +58,7 @@ def multiply_active_simd(starts, nodes, rows, steps, values):
             for p in range(n_vectors):
                 total = simd.fma(simd.load(padded, first + p), simd.load(step, p), total)
             simd.store(sums, 0, total)
-            values[at] = (sums[0] + sums[1]) + (sums[2] + sums[3])
-
-
-multiply_active = multiply_active_simd if simd.ENABLED else multiply_active_scalar
+            values[at] = (sums[0] + sums[1]) + (sums[2] + sums[3]) if LANES == 4 else sums[0]
 
 
 # ---- to the states
@@ -162,7 +140,7 @@ def gather(starts, nodes, kappa, omega, steps, step_products, linear, precision)
 
 
 @kernel
-def draw_rows_scalar(prior_precision, prior_linear, linear, precision, noise, rows):
+def draw_rows(prior_precision, prior_linear, linear, precision, noise, rows):
     """Write draws J^-1 h + L^-T noise of the rows, J = L L' = prior precision + precision.
 
     prior_precision, prior_linear : (E, E), (n, E) the prior's J and h
@@ -171,46 +149,24 @@ def draw_rows_scalar(prior_precision, prior_linear, linear, precision, noise, ro
     rows                          : (n, E) out
     """
     n, width = rows.shape
-    factor, x = np.empty((width, width)), np.empty(width)
-    for k in range(n):
-        at = 0
-        for i in range(width):
-            x[i] = prior_linear[k, i] + linear[k, i]
-            for j in range(i, width):
-                factor[i, j] = prior_precision[i, j] + precision[k, at]
-                at += 1
-        linalg.cholesky_in_place(factor)
-        linalg.solve_lower_in_place(factor, x)
-        for i in range(width):
-            rows[k, i] = x[i] + noise[k, i]
-        linalg.solve_upper_in_place(factor, rows[k])
-
-
-@kernel
-def draw_rows_simd(prior_precision, prior_linear, linear, precision, noise, rows):
-    """Do as draw_rows_scalar, WIDTH rows at a time."""
-    n, width = rows.shape
-    stride = -(-(width + 1) // lanes.PANEL) * lanes.PANEL
-    factor, x = np.zeros(stride * stride * WIDTH), np.empty(width * WIDTH)
-    for first in range(0, n, WIDTH):
-        for lane in range(WIDTH):
+    stride = lanes.padded(width)
+    factor, x = np.zeros(stride * stride * LANES), np.empty(width * LANES)
+    for first in range(0, n, LANES):
+        for lane in range(LANES):
             k, at = min(first + lane, n - 1), 0
             for i in range(width):
                 h = prior_linear[k, i] + linear[k, i]
-                factor[(width * stride + i) * WIDTH + lane] = h
+                factor[(width * stride + i) * LANES + lane] = h
                 for j in range(i, width):
                     entry = prior_precision[i, j] + precision[k, at]
-                    factor[(j * stride + i) * WIDTH + lane] = entry
+                    factor[(j * stride + i) * LANES + lane] = entry
                     at += 1
         lanes.factor_in_place(factor, stride, stride)
-        for lane in range(WIDTH):
+        for lane in range(LANES):
             k = min(first + lane, n - 1)
             for i in range(width):
-                solved = factor[(width * stride + i) * WIDTH + lane]
-                x[i * WIDTH + lane] = solved + noise[k, i]
+                solved = factor[(width * stride + i) * LANES + lane]
+                x[i * LANES + lane] = solved + noise[k, i]
         lanes.solve_upper_in_place(factor, x, width, stride)
-        for lane in range(min(WIDTH, n - first)):
+        for lane in range(min(LANES, n - first)):
             lanes.get(x, lane, rows[first + lane])
-
-
-draw_rows = draw_rows_simd if simd.ENABLED else draw_rows_scalar

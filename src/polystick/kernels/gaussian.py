@@ -1,8 +1,8 @@
 """Rows psi_i of a shared Gaussian under a diagonal potential.
 
 The potential of row i is exp(kappa[i]' psi - psi' diag(omega[i]) psi / 2). Nothing divides by
-omega, so an empty stick, kappa = omega = 0, is an ordinary value. Each kernel has a scalar twin;
-the fast one takes WIDTH rows at once, one in each lane, and pads the last group with the last row.
+omega, so an empty stick, kappa = omega = 0, is an ordinary value. Kernels take LANES rows at once, one
+in each lane, and pad the last group with the last row; where there are no vectors LANES is 1.
 A row's bits depend on that row alone. A matrix that is not positive definite leaves NaN in its row.
 
 precision, linear : (k, k), (k,) the prior; precision = cov^-1, linear = precision mean
@@ -16,103 +16,49 @@ import math
 import numpy as np
 
 from polystick.kernels import kernel, lanes, linalg, simd
-from polystick.kernels.simd import WIDTH
-
-
-@kernel(inline="always")
-def _padded(k):
-    """Return the rows of the panels that hold a matrix (k, k) and a right-hand side."""
-    return -(-(k + 1) // lanes.PANEL) * lanes.PANEL
-
+from polystick.kernels.simd import LANES
 
 # ---- information form: J = precision + diag(omega), h = linear + kappa
 
 
 @kernel
-def _factor_row(precision, linear, kappa, omega, factor, x):
-    """Write L' into factor (k, k) and L^-1 h into x (k,); return log|J|."""
-    for i in range(x.shape[0]):
-        for j in range(x.shape[0]):
-            factor[i, j] = precision[i, j]
-        factor[i, i] += omega[i]
-        x[i] = linear[i] + kappa[i]
-    linalg.cholesky_in_place(factor)
-    linalg.solve_lower_in_place(factor, x)
-    return linalg.log_det(factor)
-
-
-@kernel
 def _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det):
-    """Factor the rows start .. start + WIDTH - 1, with L^-1 h in row k of factor."""
+    """Factor the rows start .. start + LANES - 1, with L^-1 h in row k of factor."""
     n, k = kappa.shape
     for i in range(k):
         for j in range(i + 1):
             simd.store(factor, i * stride + j, simd.splat(precision[i, j]))
-    for lane in range(WIDTH):
+    for lane in range(LANES):
         row = min(start + lane, n - 1)
         for i in range(k):
-            factor[(i * stride + i) * WIDTH + lane] += omega[row, i]
-            factor[(k * stride + i) * WIDTH + lane] = linear[i] + kappa[row, i]
+            factor[(i * stride + i) * LANES + lane] += omega[row, i]
+            factor[(k * stride + i) * LANES + lane] = linear[i] + kappa[row, i]
     lanes.factor_in_place(factor, stride, stride)
-    for lane in range(min(WIDTH, n - start)):
+    for lane in range(min(LANES, n - start)):
         log_det[start + lane] = lanes.log_det(factor, lane, k, stride)
 
 
 @kernel
-def draw_rows_scalar(precision, linear, kappa, omega, noise, psi, log_det):
+def draw_rows(precision, linear, kappa, omega, noise, psi, log_det):
     """Write into psi[i] draws J^-1 h + L^-T noise[i]; they share one factorisation J = L L'.
 
     noise : (n, s, k or more) standard normals, of which the first k are read; zeros give the mean
     psi   : (n, s, k) out
     """
     n, n_draws, k = psi.shape
-    factor, x = np.empty((k, k)), np.empty(k)
-    for row in range(n):
-        log_det[row] = _factor_row(precision, linear, kappa[row], omega[row], factor, x)
-        for draw in range(n_draws):
-            for i in range(k):
-                psi[row, draw, i] = x[i] + noise[row, draw, i]
-            linalg.solve_upper_in_place(factor, psi[row, draw])
-
-
-@kernel
-def draw_rows_simd(precision, linear, kappa, omega, noise, psi, log_det):
-    """Do as draw_rows_scalar, WIDTH rows at a time."""
-    n, n_draws, k = psi.shape
-    stride = _padded(k)
-    factor, x = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH)
-    for start in range(0, n, WIDTH):
+    stride = lanes.padded(k)
+    factor, x = np.zeros(stride * stride * LANES), np.empty(k * LANES)
+    for start in range(0, n, LANES):
         _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det)
         for draw in range(n_draws):
-            for lane in range(WIDTH):
+            for lane in range(LANES):
                 row = min(start + lane, n - 1)
                 for i in range(k):
-                    solved = factor[(k * stride + i) * WIDTH + lane]
-                    x[i * WIDTH + lane] = solved + noise[row, draw, i]
+                    solved = factor[(k * stride + i) * LANES + lane]
+                    x[i * LANES + lane] = solved + noise[row, draw, i]
             lanes.solve_upper_in_place(factor, x, k, stride)
-            for lane in range(min(WIDTH, n - start)):
+            for lane in range(min(LANES, n - start)):
                 lanes.get(x, lane, psi[start + lane, draw])
-
-
-@kernel
-def moment_rows_scalar(precision, linear, kappa, omega, mean, variance, cov_sum, log_det):
-    """Write the moments of each row; add the covariances J^-1 to cov_sum in the order of the rows.
-
-    mean, variance : (n, k) out: J^-1 h and the diagonal of J^-1
-    cov_sum        : (k, k) symmetric, added to
-    """
-    n, k = kappa.shape
-    factor, inverse, cov = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
-    for row in range(n):
-        log_det[row] = _factor_row(precision, linear, kappa[row], omega[row], factor, mean[row])
-        linalg.solve_upper_in_place(factor, mean[row])
-        linalg.invert_factor(factor, inverse)
-        linalg.gram_of_inverse(inverse, cov)
-        for i in range(k):
-            variance[row, i] = cov[i, i]
-            for j in range(i + 1):
-                cov_sum[i, j] += cov[i, j]
-    linalg.mirror_in_place(cov_sum)
 
 
 @kernel(inline="always")
@@ -120,27 +66,31 @@ def _collect_group(cov, stride, n_lanes, variance, cov_sum):
     """Add the lanes of cov to cov_sum, in the order of the rows, and write their diagonals."""
     for i in range(cov_sum.shape[0]):
         for j in range(i + 1):
-            first = (i * stride + j) * WIDTH
+            first = (i * stride + j) * LANES
             total = cov_sum[i, j]
             for lane in range(n_lanes):
                 total += cov[first + lane]
             cov_sum[i, j] = total
         for lane in range(n_lanes):
-            variance[lane, i] = cov[(i * stride + i) * WIDTH + lane]
+            variance[lane, i] = cov[(i * stride + i) * LANES + lane]
 
 
 @kernel
-def moment_rows_simd(precision, linear, kappa, omega, mean, variance, cov_sum, log_det):
-    """Do as moment_rows_scalar, WIDTH rows at a time."""
+def moment_rows(precision, linear, kappa, omega, mean, variance, cov_sum, log_det):
+    """Write the moments of each row; add the covariances J^-1 to cov_sum in the order of the rows.
+
+    mean, variance : (n, k) out: J^-1 h and the diagonal of J^-1
+    cov_sum        : (k, k) symmetric, added to
+    """
     n, k = kappa.shape
-    stride = _padded(k)
-    size = stride * stride * WIDTH
+    stride = lanes.padded(k)
+    size = stride * stride * LANES
     factor, inverse, cov = np.zeros(size), np.empty(size), np.empty(size)
-    for start in range(0, n, WIDTH):
+    for start in range(0, n, LANES):
         _factor_group(precision, linear, kappa, omega, start, factor, stride, log_det)
-        x = factor[k * stride * WIDTH :]
+        x = factor[k * stride * LANES :]
         lanes.solve_upper_in_place(factor, x, k, stride)
-        n_lanes = min(WIDTH, n - start)
+        n_lanes = min(LANES, n - start)
         for lane in range(n_lanes):
             lanes.get(x, lane, mean[start + lane])
         lanes.invert_factor(factor, inverse, k, stride)
@@ -182,47 +132,16 @@ def _correct_in_place(psi, cov, kappa, active, s, x):
         linalg.add_multiple_in_place(psi, weight, cov[active[i]])
 
 
-@kernel
-def condition_rows_scalar(mean, cov, root, kappa, omega, noise, psi):
-    """Write into psi[i] a prior draw corrected on the active sticks, those with omega[i] != 0.
-
-    Costs k^2 / 2 + a^3 / 6 + a k products for a active sticks and inverts nothing. C kappa is
-    rounded before it is corrected, an error of 1e-16 |C kappa|. Inactive sticks have kappa = 0.
-
-    noise : (n, 2 k) standard normals e1, e2; of e2 only the entries of active sticks are read
-    psi   : (n, k) out
-    """
-    n, k = kappa.shape
-    sticks, roots, xs, matrix = np.empty(k, np.intp), np.empty(k), np.empty(k), np.empty((k, k))
-    for row in range(n):
-        f = psi[row]
-        for p in range(k):
-            f[p] = mean[p]
-        for p in range(k):
-            linalg.add_multiple_in_place(f[p:k], noise[row, p], root[p, p:k])
-        count = _list_active(omega[row], sticks, roots)
-        active, s, x, b = sticks[:count], roots[:count], xs[:count], matrix[:count, :count]
-        for i in range(count):
-            x[i] = _residual(cov, kappa[row], noise[row], f, active, s, i)
-            for j in range(i):
-                b[j, i] = s[i] * cov[active[i], active[j]] * s[j]
-            b[i, i] = 1.0 + s[i] * cov[active[i], active[i]] * s[i]
-        linalg.cholesky_in_place(b)
-        linalg.solve_lower_in_place(b, x)
-        linalg.solve_upper_in_place(b, x)
-        _correct_in_place(f, cov, kappa[row], active, s, x)
-
-
 @kernel(inline="always")
 def _draw_prior_group(mean, root, noise, start, psi, x, y):
-    """Write draws of N(mean, C) into the rows start .. start + WIDTH - 1 of psi."""
+    """Write draws of N(mean, C) into the rows start .. start + LANES - 1 of psi."""
     n, k = psi.shape
     for i in range(k):
         simd.store(y, i, simd.splat(mean[i]))
-        for lane in range(WIDTH):
-            x[i * WIDTH + lane] = noise[min(start + lane, n - 1), i]
+        for lane in range(LANES):
+            x[i * LANES + lane] = noise[min(start + lane, n - 1), i]
     lanes.add_transposed_product_in_place(y, root, x)
-    for lane in range(min(WIDTH, n - start)):
+    for lane in range(min(LANES, n - start)):
         lanes.get(y, lane, psi[start + lane])
 
 
@@ -233,40 +152,47 @@ def _put_system(cov, kappa, noise, f, active, s, size, b, stride, lane):
     for i in range(count):
         for j in range(i):
             entry = s[i] * cov[active[i], active[j]] * s[j]
-            b[(i * stride + j) * WIDTH + lane] = entry
-        b[(i * stride + i) * WIDTH + lane] = 1.0 + s[i] * cov[active[i], active[i]] * s[i]
+            b[(i * stride + j) * LANES + lane] = entry
+        b[(i * stride + i) * LANES + lane] = 1.0 + s[i] * cov[active[i], active[i]] * s[i]
         residual = _residual(cov, kappa, noise, f, active, s, i)
-        b[(size * stride + i) * WIDTH + lane] = residual
+        b[(size * stride + i) * LANES + lane] = residual
     for i in range(count, size):
         for j in range(i):
-            b[(i * stride + j) * WIDTH + lane] = 0.0
-        b[(i * stride + i) * WIDTH + lane] = 1.0
-        b[(size * stride + i) * WIDTH + lane] = 0.0
+            b[(i * stride + j) * LANES + lane] = 0.0
+        b[(i * stride + i) * LANES + lane] = 1.0
+        b[(size * stride + i) * LANES + lane] = 0.0
 
 
 @kernel
-def condition_rows_simd(mean, cov, root, kappa, omega, noise, psi):
-    """Do as condition_rows_scalar, WIDTH rows at a time."""
+def condition_rows(mean, cov, root, kappa, omega, noise, psi):
+    """Write into psi[i] a prior draw corrected on the active sticks, those with omega[i] != 0.
+
+    Costs k^2 / 2 + a^3 / 6 + a k products for a active sticks and inverts nothing. C kappa is
+    rounded before it is corrected, an error of 1e-16 |C kappa|. Inactive sticks have kappa = 0.
+
+    noise : (n, 2 k) standard normals e1, e2; of e2 only the entries of active sticks are read
+    psi   : (n, k) out
+    """
     n, k = kappa.shape
-    stride = _padded(k)
-    b, x, y = np.zeros(stride * stride * WIDTH), np.empty(k * WIDTH), np.empty(k * WIDTH)
-    sticks, roots = np.empty((WIDTH, k), np.intp), np.empty((WIDTH, k))
-    counts, solution = np.zeros(WIDTH, np.intp), np.empty(k)
-    for start in range(0, n, WIDTH):
+    stride = lanes.padded(k)
+    b, x, y = np.zeros(stride * stride * LANES), np.empty(k * LANES), np.empty(k * LANES)
+    sticks, roots = np.empty((LANES, k), np.intp), np.empty((LANES, k))
+    counts, solution = np.zeros(LANES, np.intp), np.empty(k)
+    for start in range(0, n, LANES):
         _draw_prior_group(mean, root, noise, start, psi, x, y)
         size = 0
-        for lane in range(WIDTH):
+        for lane in range(LANES):
             row = min(start + lane, n - 1)
             counts[lane] = _list_active(omega[row], sticks[lane], roots[lane])
             size = max(size, counts[lane])
-        for lane in range(WIDTH):
+        for lane in range(LANES):
             row = min(start + lane, n - 1)
             active, s = sticks[lane, : counts[lane]], roots[lane, : counts[lane]]
             _put_system(cov, kappa[row], noise[row], psi[row], active, s, size, b, stride, lane)
-        lanes.factor_in_place(b, _padded(size), stride)
-        solved = b[size * stride * WIDTH :]
+        lanes.factor_in_place(b, lanes.padded(size), stride)
+        solved = b[size * stride * LANES :]
         lanes.solve_upper_in_place(b, solved, size, stride)
-        for lane in range(min(WIDTH, n - start)):
+        for lane in range(min(LANES, n - start)):
             row = start + lane
             active, s = sticks[lane, : counts[lane]], roots[lane, : counts[lane]]
             lanes.get(solved, lane, solution[: counts[lane]])
@@ -290,8 +216,3 @@ def quadratic_rows(precision, mean, psi, quadratic):
         for i in range(k):
             total += shift[i] * product[i]
         quadratic[row] = total
-
-
-draw_rows = draw_rows_simd if simd.ENABLED else draw_rows_scalar
-moment_rows = moment_rows_simd if simd.ENABLED else moment_rows_scalar
-condition_rows = condition_rows_simd if simd.ENABLED else condition_rows_scalar

@@ -1,4 +1,4 @@
-"""The linear algebra of `linalg` for WIDTH matrices at once, one in each lane of a vector.
+"""The linear algebra of `linalg` for LANES matrices at once, one in each lane of a vector.
 
 A matrix is a flat array of vectors in row order: its entry (i, j) is vector i * stride + j. Loops
 are tiled for registers: a tile of eight sums keeps both multipliers of a core busy, and the four
@@ -9,9 +9,15 @@ reciprocals of their diagonal.
 import math
 
 from polystick.kernels import kernel
-from polystick.kernels.simd import WIDTH, div, fma, fnma, load, mul, splat, sqrt, store
+from polystick.kernels.simd import LANES, div, fma, fnma, load, mul, splat, sqrt, store
 
 PANEL = 4
+
+
+@kernel(inline="always")
+def padded(k):
+    """Return the rows of the panels that hold a matrix (k, k) and a right-hand side."""
+    return -(-(k + 1) // PANEL) * PANEL
 
 
 @kernel(inline="always")
@@ -218,7 +224,7 @@ def log_det(a, lane, k, stride):
     """Return log|J| of one lane; one logarithm serves eight pivots, which is far from overflow."""
     total, product = 0.0, 1.0
     for i in range(k):
-        product *= a[(i * stride + i) * WIDTH + lane]
+        product *= a[(i * stride + i) * LANES + lane]
         if i % 8 == 7:
             total -= math.log(product)
             product = 1.0
@@ -229,4 +235,4 @@ def log_det(a, lane, k, stride):
 def get(a, lane, values):
     """Read one lane of the first vectors of a."""
     for i in range(values.shape[0]):
-        values[i] = a[i * WIDTH + lane]
+        values[i] = a[i * LANES + lane]

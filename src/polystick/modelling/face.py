@@ -80,12 +80,7 @@ class Estimator(Face):
         checkpoint_every: float = 60.0,
     ) -> None:
         self.model = model
-        self.inference = inference
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self._run_by(inference, random_state, n_jobs, progress, checkpoint, checkpoint_every)
 
     def fit(self, X: Any, y: object = None, *, resume: bool = False) -> Self:
         """Learn from counts (n, K): an array, a CSR matrix or a DataFrame."""

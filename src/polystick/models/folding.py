@@ -1,27 +1,50 @@
 """New documents under fixed topics: shares of topics, and the probability of words.
 
-Any topic model will do that has
-
-    fold_names                       -> what is needed of a recorded draw
-    fold_prior(name -> array)        -> prior, with `topics` (V, ..) and their `sizes` (T,)
-    initial_rows(prior, shard, key)  -> rows
-    prior_rows(prior, shard, key)    -> rows, drawn as if nothing had been seen
-    fold(prior, shard, rows, key)    -> rows, drawn so that the law of the shares given the words stays
-    proportions_of(rows)             -> shares of topics (n, T)
-    word_ids(shard)                  -> the row of `topics` for each cell
-    folds_quickly                    -> whether there is quick_shares(prior, shard) -> (n, T), without draws
-
-so all models are scored by one estimator. A prior is one posterior state of the topics; documents move on
-from state to state of a chain, and start again at the next chain, whose topics are others.
+Any topic model will do that is `Foldable`, so all models are scored by one estimator. A prior is one
+posterior state of the topics; documents move on from state to state of a chain, and start again at the next
+chain, whose topics are others.
 """
 
 import itertools
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 from polystick.keys import Key
+
+
+class Foldable(Protocol):
+    """A topic model that new documents may meet."""
+
+    @property
+    def fold_names(self) -> tuple[str, ...]:
+        """What is needed of a recorded draw."""
+
+    @property
+    def folds_quickly(self) -> bool:
+        """Whether there is quick_shares(prior, shard) -> (n, T), without draws."""
+
+    def shards(self, counts: Any, size: int, ids: np.ndarray, **given: np.ndarray) -> list:
+        """Cut counts (n, V) into blocks."""
+
+    def fold_prior(self, described: dict[str, np.ndarray]) -> Any:
+        """Return a prior, with `topics` (V, ..) and their `sizes` (T,)."""
+
+    def initial_rows(self, prior: Any, shard: Any, key: Key) -> Any: ...
+
+    def prior_rows(self, prior: Any, shard: Any, key: Key) -> Any:
+        """Draw rows as if nothing had been seen."""
+
+    def fold(self, prior: Any, shard: Any, rows: Any, key: Key) -> Any:
+        """Draw rows so that the law of the shares given the words stays."""
+
+    def proportions_of(self, rows: Any) -> np.ndarray:
+        """Return the shares of topics (n, T)."""
+
+    def word_ids(self, shard: Any) -> np.ndarray:
+        """Return the row of `topics` for each cell."""
 
 
 def fold_in(model, priors, shard, seed, *, firsts=(0,), n_burn=25, n_sweeps=10):

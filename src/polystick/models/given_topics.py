@@ -10,11 +10,12 @@ here: what is drawn has a *cut* posterior. Given the topics of the tokens it is 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from polystick.models import softmax_counts
+from polystick.models.folding import Foldable
 from polystick.models.multinomial import Rows as RowsOfCounts
 from polystick.models.softmax_counts import SoftmaxCounts
 from polystick.models.topic_words import draw_topics
@@ -36,7 +37,7 @@ class GivenTopics:
     Parameters
     ----------
     shares : SoftmaxCounts
-    topic_model : any model of `folding`
+    topic_model : Foldable
         It says which row of `topics` each word of a document is.
     states : tuple of priors of that model
         Each has `topics` (V, padded T) and `sizes` (T,).
@@ -45,7 +46,7 @@ class GivenTopics:
     """
 
     shares: SoftmaxCounts
-    topic_model: Any
+    topic_model: Foldable
     states: tuple
     n_first: int
     n_each: int

@@ -83,10 +83,10 @@ class RegressedShares:
         weights = np.vstack([parameters.mean, parameters.coefficients])
         return Line(weights, Normal(np.zeros(weights.shape[1]), parameters.cov))
 
-    def rows(self, line, given):
+    def rows(self, law, given):
         """Return the law of documents; a row's mean has the same bits in any company, as BLAS has not."""
-        mean = line.weights[0] + np.einsum("dc,ck->dk", given["covariates"], line.weights[1:])
-        return Shifted(mean, line.normal)
+        mean = law.weights[0] + np.einsum("dc,ck->dk", given["covariates"], law.weights[1:])
+        return Shifted(mean, law.normal)
 
     def statistics(self, psi, given):
         x = _with_ones(given["covariates"])

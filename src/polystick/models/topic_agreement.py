@@ -4,13 +4,14 @@ Topics of two chains are taken for the same if they are matched (`alignment.alig
 their Bhattacharyya coefficient is at least `ALIKE`.
 """
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from polystick.alignment import align
+from polystick.models import watched
 
-__all__ = ["ALIKE", "Agreement", "compare", "sentence"]
+__all__ = ["ALIKE", "Agreement", "TopicChains", "compare", "sentence"]
 
 # Of simulated corpora with known topics (15 topics, 150 and 400 documents of 80 words, 12 or 15 asked for):
 # 4 % of the pairs that had found the same true topic are below, 12 % of the others are not.
@@ -72,3 +73,20 @@ def _shared(agreement):
             where = "in one chain only" if n == 1 else f"in {n}"
             parts.append(f"{word} {names} {verb} {where}")
     return "; ".join(parts)
+
+
+class TopicChains:
+    """What a run of a topic model is judged by: chains give topics labels of their own."""
+
+    identified: ClassVar[tuple[str, ...]] = ()
+    has_labels: ClassVar = True
+    rhat_limit: ClassVar = 1.05
+    advice: ClassVar = watched.MODES
+
+    def tell_chains(self, draws: Any) -> Any:
+        """Say which topics all chains share."""
+        return sentence(draws)
+
+    def watch(self, shards: Any) -> Any:
+        """Judge a run by what needs no labels."""
+        return watched.ShareWatch.of(shards)

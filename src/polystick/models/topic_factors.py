@@ -1,26 +1,14 @@
 """The variational half of topics: coordinate ascent (paper, appendix C).
 
 The factors are q(topics) q(law of psi) prod_d q(psi_d) q(topics of tokens_d); what a link adds to them it
-says itself. Words and shares have a mean field where they have
-
-    factor(counts (V, T)), factor(statistics, old=None) -> the best factor; that of words is an array
-    expect(factor)                             -> a function from words (u,) to exp E log topics (u, T);
-                                                  of shares, the law for `rows`
-    divergence(factor)                         -> KL(factor || law)
-    draw_from(factor, rng)                     -> fields
-
-and words tokens(factor), how many of each topic it has seen, shares expected_statistics(row factors, outer,
-given). The last three are asked of a model's `approximation`: its own parts, or others that know cruder
-factors. A link has
-
-    expected_log_shares(row factors)           -> (n, T), but for a number that topics have in common
-    settle(block, shard, row factors, expect)  -> row factors, expected sum of psi psi', part of the bound
-    draw_shares(block, shard, row factors, points, expect) -> shares (s, n, T)
+says itself. What parts have then is said by the `Factored` ones of `topic_parts`. What a law tells of its
+factor is asked of a model's `approximation`: its own parts, or others that know cruder factors.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,30 +16,40 @@ from polystick.kernels import assignments
 from polystick.models import documents
 from polystick.models.multinomial import RowFactors
 from polystick.models.normal_points import standard_normal_points
+from polystick.models.topic_parts import (
+    Approximation,
+    FactoredLink,
+    FactoredShares,
+    FactoredWords,
+)
 from polystick.models.topic_words import ExpectedWords
 from polystick.models.topics import Statistics, TopicModel
+from polystick.population.law import LawFactor
 
 
 @dataclass(frozen=True, eq=False)
 class TopicFactor:
     """The factors of the law of psi and of topics."""
 
-    shares: Any
+    shares: LawFactor
     topics: np.ndarray  # (V, T)
 
 
 class ExpectedPrior(NamedTuple):
     """What the local steps of a sweep share."""
 
-    law: Any  # of psi
-    words: Any  # a function from words to topics
+    law: object  # of psi
+    words: Callable[[np.ndarray], np.ndarray]  # from words to topics
 
 
 @dataclass(frozen=True)
 class VariationalTopicModel(TopicModel):
     """A topic model whose parts have a mean field: what `MeanField` and `StochasticVI` ask for."""
 
-    approximation: Any  # (of shares, of words): who tells of their factors
+    words: FactoredWords
+    shares: FactoredShares
+    link: FactoredLink
+    approximation: tuple[Approximation, Approximation]  # of shares, of words
 
     most_draws: ClassVar = 32  # topics are large, and tables and scores need no more
 

@@ -18,6 +18,7 @@ from polystick.kernels import algebra
 from polystick.models.multinomial import RowFactors
 from polystick.models.quick_folding import settle_sticks
 from polystick.models.topic_places import likeness, places
+from polystick.population.law import FactoredLaw
 
 RENAMED = 4096  # draws that tell the law of psi under other names
 LOCAL_STEPS = 5  # at most, for the documents of a block; more cost time and gained nothing on AP
@@ -28,7 +29,7 @@ LOCAL_CHANGE = 1e-3  # of E psi, on average, below which a block is settled
 class Sums:
     """Sums over documents of psi, or of its expectations; by slice of time, where a law asks for it."""
 
-    n_rows: Any
+    n_rows: float | np.ndarray
     total: np.ndarray  # (k,) of psi
     outer: np.ndarray  # (k, k) of psi psi'
 
@@ -43,7 +44,7 @@ class Sums:
 class NormalShares:
     """Documents are exchangeable."""
 
-    law: Any  # of mean and cov
+    law: FactoredLaw  # of mean and cov; one that also has `move` lets documents move with it
 
     told: ClassVar = ("mean", "cov")
 
@@ -69,8 +70,8 @@ class NormalShares:
     def prepare(self, parameters):
         return Normal(parameters.mean, parameters.cov)
 
-    def rows(self, normal, given):
-        return normal
+    def rows(self, law, given):
+        return law
 
     def statistics(self, psi, given):
         return Sums(len(psi), psi.sum(axis=0), algebra.gram(psi))
@@ -85,7 +86,8 @@ class NormalShares:
         return {"mean": mean, "cov": cov, "precision": algebra.inverted(cov)}
 
     def move(self, parameters, gains, stretch, shift, rng):
-        return self.law.move(parameters, gains, stretch, shift, rng)
+        law: Any = self.law  # one that moves
+        return law.move(parameters, gains, stretch, shift, rng)
 
     def average(self, parameters):
         """Return mean and covariance of psi over documents."""

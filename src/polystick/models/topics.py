@@ -5,36 +5,8 @@ psi_d    ~ shares                              d = 1..n: NormalShares, WalkingSh
 topic    ~ Categorical(pi(psi_d))              for each token of document d; pi: the link, Sticks or Softmax
 word     ~ Categorical(topics_topic)
 
-The model puts three parts together, each a small object with a law of its own. Words have
-
-    n_words, concentration                     for the collapsed start
-    fields, dims                               names of what they hold of the parameters, axes of what is told
-    cells(shard)                               -> the row of `topics` that each cell of a block is about
-    simulate(n_topics, rng), mean(counts), draw(parameters, counts, key, ordered_map)
-                                               -> fields: from the law, or given counts of words by topic
-    rename(parameters, order)                  -> fields, topic t being what topic order[t] was
-    given(topics)                              -> topics and sizes, from a recorded draw
-    describe(parameters)                       -> name -> array, what is recorded; `topics` (T, ..., V) is
-
-shares have
-
-    fields, dims(axis), told                   as words, `cov` among them; `told` is enough for new documents
-    simulate(rng), start(psi, key), draw(parameters, statistics, rng)
-                                               -> fields: from the law, or given psi of documents
-    statistics(psi, given)                     -> what `draw` needs of documents; it can be added
-    prepare(parameters), rows(law, given)      -> law, and the Gaussian of documents of which this is given
-    rename(parameters, order, link, key)       -> fields
-    average(parameters)                        -> mean and covariance of psi over documents
-    move(parameters, gains, stretch, shift, rng)
-                                               -> parameters, and what psi must follow (`topic_moves`), where
-                                               their `law` has it
-    means(parameters, given)                   -> what documents scatter about (n, k), where it is not `mean`
-
-and a link n_topics, n_dims (of psi), axis (their name), has_order (whether it matters which topic is first),
-shares(psi), log_shares(psi), psi(log_shares),
-draw(block, ids, counts, psi, key), rename(psi, order), rename_law(mean, cov, order, key) and
-places(log_shares, held), an order in which topics that were found suit the link. What parts need
-for mean field stands in `topic_factors`. Assignments of tokens live for one sweep only.
+The model puts three parts together, each a small object with a law of its own, as `topic_parts` asks.
+Assignments of tokens live for one sweep only.
 """
 
 import operator
@@ -42,15 +14,18 @@ from collections import namedtuple
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from polystick.augmentation import Potential
 from polystick.kernels import algebra
-from polystick.models import documents, topic_agreement, topic_moves, watched
+from polystick.models import documents, topic_moves
 from polystick.models.normal_points import standard_normal_points
 from polystick.models.seeded_words import largest_first, matched, settled
+from polystick.models.topic_agreement import TopicChains
+from polystick.models.topic_moves import Moving, Renaming, Stretching, is_renamed
+from polystick.models.topic_parts import Link, Shares, ShareSums, Words, WordSums
 from polystick.models.topic_words import Pairs, draw_topics
 from polystick.models.warm_start import collapsed_start
 
@@ -62,18 +37,17 @@ REORDERED = (0.25, 0.5, 0.75)  # when in the burn-in the sticks are put in order
 class Statistics(NamedTuple):
     """Sums over documents."""
 
-    shares: Any  # of psi
-    words: Any  # of tokens by word and topic
+    shares: ShareSums
+    words: WordSums
     value: float  # log likelihood of the words, without coefficients, or their part of the bound
 
 
 class Prior(NamedTuple):
     """What the local steps of a sweep share."""
 
-    law: Any  # of psi
+    law: object  # of psi
     topics: np.ndarray  # (V, padded T) float32
     sizes: np.ndarray  # (T,) sums of topics over words
-    move: np.ndarray | None
 
 
 class Rows(NamedTuple):
@@ -81,20 +55,6 @@ class Rows(NamedTuple):
 
     psi: np.ndarray  # (n, k)
     tokens: np.ndarray  # (n, T) int32, how many have each topic
-
-
-class ProposedMove(NamedTuple):
-    """A move of psi about what it scatters about."""
-
-    law: SimpleNamespace  # the fields of parameters that tell of psi, before the move
-    stretch: np.ndarray  # (k,)
-    shift: np.ndarray  # (k,)
-
-
-class Gains(NamedTuple):
-    """What the log likelihood of documents would gain by it."""
-
-    gains: np.ndarray  # (k,)
 
 
 @lru_cache
@@ -110,21 +70,12 @@ def parameters_of(*fields):
 
 
 @dataclass(frozen=True)
-class TopicModel:
+class TopicModel(TopicChains, Moving):
     """The model: its three parts."""
 
-    words: Any
-    shares: Any
-    link: Any
-
-    identified: ClassVar[tuple[str, ...]] = ()  # chains give topics labels of their own
-    has_labels: ClassVar = True
-    rhat_limit: ClassVar = 1.05
-    advice: ClassVar = watched.MODES
-
-    def tell_chains(self, draws):
-        """Say which topics all chains share."""
-        return topic_agreement.sentence(draws)
+    words: Words
+    shares: Shares
+    link: Link
 
     @property
     def parameter_type(self):
@@ -207,9 +158,7 @@ class TopicModel:
         return self.link.psi(start.log_shares)
 
     def prepare(self, parameters):
-        move = parameters.move if _renamed(parameters.move) else None
-        law = self.shares.prepare(parameters)
-        return Prior(law, parameters.topics, parameters.sizes, move)
+        return Prior(self.shares.prepare(parameters), parameters.topics, parameters.sizes)
 
     def initial_rows(self, prior, shard, key):
         """Start at equal shares, and draw a few times: the mean of psi may be far from a long document."""
@@ -221,31 +170,16 @@ class TopicModel:
         return rows
 
     def propose_move(self, parameters, key):
-        """Scales or levels of psi with their law | topics of tokens."""
-        if not self._moves or _renamed(parameters.move):
+        """Names of topics that documents have yet to follow; or scales or levels of psi with their law."""
+        if is_renamed(parameters.move):
+            return Renaming(parameters.move)
+        if not self._moves:
             return None
         law = SimpleNamespace(**{name: getattr(parameters, name) for name in self.shares.fields})
-        return ProposedMove(law, *topic_moves.proposed(self.link.n_dims, key))
+        return Stretching(law, *topic_moves.proposed(self.link.n_dims, key))
 
-    def weigh_move(self, proposed, shard, rows):
-        mean = self._means(proposed.law, shard)
-        splits = self.link.split(rows.tokens)
-        return Gains(topic_moves.gains(splits, rows.psi, mean, proposed.stretch, proposed.shift))
-
-    def decide_move(self, parameters, proposed, weight, key):
-        steps, rng = (proposed.stretch, proposed.shift), key.generator("accepted")
-        moved, *done = self.shares.move(parameters, weight.gains, *steps, rng)
-        return moved, ProposedMove(proposed.law, *done)
-
-    def follow_move(self, decided, shard, rows):
-        mean = self._means(decided.law, shard)
-        return rows._replace(psi=topic_moves.moved(rows.psi, mean, decided.stretch, decided.shift))
-
-    def _means(self, law, shard):
-        """Return what psi scatters about: the mean, or what shares say of the documents of a block."""
-        if not hasattr(self.shares, "means"):
-            return law.mean
-        return self.shares.means(law, shard.given)
+    def rename_rows(self, rows, order):
+        return Rows(self.link.rename(rows.psi, order), rows.tokens[:, order])
 
     @property
     def _moves(self):
@@ -255,9 +189,8 @@ class TopicModel:
 
     def draw_rows(self, prior, shard, rows, key):
         """Topics of tokens | psi, then psi | topics of tokens."""
-        psi = rows.psi if prior.move is None else self.link.rename(rows.psi, prior.move)
         n_tokens = int(shard.counts.sum())  # no two documents share a cell, as they may in `fold`
-        psi, counts, pairs, value = self._draw(prior, shard, psi, key, n_tokens)
+        psi, counts, pairs, value = self._draw(prior, shard, rows.psi, key, n_tokens)
         words = Pairs([pairs], counts.sum(axis=0), prior.topics.size)
         found = Statistics(self.shares.statistics(psi, shard.given), words, value)
         return Rows(psi, counts.astype(np.int32)), found
@@ -292,7 +225,7 @@ class TopicModel:
         return drawn
 
     def rename(self, parameters, order, key):
-        """Let new topic t be what topic order[t] was; documents follow in the next sweep."""
+        """Let new topic t be what topic order[t] was; documents follow before the next sweep."""
         if (order == np.arange(self.n_topics)).all():
             return parameters
         return parameters._replace(
@@ -321,7 +254,7 @@ class TopicModel:
         """Return what new documents need of a recorded draw."""
         words = self.words.given(described["topics"])
         law = self.shares.prepare(SimpleNamespace(**described))
-        return Prior(law, words["topics"], words["sizes"], None)
+        return Prior(law, words["topics"], words["sizes"])
 
     def word_ids(self, shard):
         """Return the row of `topics` that each cell of a block is about."""
@@ -339,10 +272,9 @@ class TopicModel:
 
     def quick_shares(self, prior, shard):
         """Return shares (n, T) of documents given their words, without draws."""
+        link: Any = self.link  # one that knows a way
         law = self.shares.rows(prior.law, shard.given)
-        return self.link.quick_shares(
-            law, shard, self.words.cells(shard), prior.topics, prior.sizes
-        )
+        return link.quick_shares(law, shard, self.words.cells(shard), prior.topics, prior.sizes)
 
     def prior_rows(self, prior, shard, key):
         """Draw rows as if no word had been seen, each the same in any company."""
@@ -370,12 +302,3 @@ class TopicModel:
 
     def describe_rows(self, shard, rows):
         return {"proportions": self.link.shares(rows.psi)}
-
-    def watch(self, shards):
-        """Judge a run by what needs no labels."""
-        return watched.ShareWatch.of(shards)
-
-
-def _renamed(move):
-    """Tell whether documents have topics to rename."""
-    return (move != np.arange(len(move))).any()

@@ -87,8 +87,8 @@ class WalkingShares:
         cov = parameters.cov
         return Shifted(parameters.levels, Normal(np.zeros(len(cov)), cov))
 
-    def rows(self, walk, given):
-        return Shifted(walk.mean[given["slices"]], walk.normal)
+    def rows(self, law, given):
+        return Shifted(law.mean[given["slices"]], law.normal)
 
     def statistics(self, psi, given):
         """Sum by slice what can move."""

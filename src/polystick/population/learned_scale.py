@@ -65,7 +65,7 @@ class LearnedScale:
 
     def _given(self, spread, strength, nu):
         degrees = float(nu) + len(self.centre) - 1
-        return NormalInverseWishart(
+        return NormalInverseWishart.known(
             self.centre, float(strength), np.diag(2.0 * float(nu) / spread), degrees
         )
 

@@ -111,7 +111,7 @@ def _forecast(model, index, part, shown, n_steps):
 
 def _states(model, told):
     """Return the panels of states: those of a linear system, or regimes."""
-    names = model.posterior_.names()
+    names = model.posterior_.names() if hasattr(model, "posterior_") else []
     if told["states"] is not None and "dynamics" in names:
         return [_paths_of_states(told), _modes(model)]
     if "emission" in names and "transition" in names:
@@ -130,11 +130,13 @@ def _paths_of_states(told):
 
 
 def _modes(model):
-    """Return the table of how quickly the system forgets."""
-    sizes = -np.sort(-np.abs(np.linalg.eigvals(model.posterior_.flat("dynamics"))), axis=1)
+    """Return the table of how quickly the system forgets, in each regime where there are several."""
+    sizes = -np.sort(-np.abs(np.linalg.eigvals(model.posterior_.flat("dynamics"))), axis=-1)
+    regimes = {} if sizes.ndim == 2 else {"regime": np.indices(sizes.shape[1:])[0].ravel()}
+    sizes = sizes.reshape(len(sizes), -1)
     lower, upper = np.quantile(sizes, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
     mean = sizes.mean(axis=0)
-    parts = {"size of the eigenvalue": mean, "lower": lower, "upper": upper}
+    parts = {**regimes, "size of the eigenvalue": mean, "lower": lower, "upper": upper}
     lives = [f"{np.log(0.5) / np.log(size):.3g}" if 0 < size < 1 else "for ever" for size in mean]
     note = "After a half-life half of a state's deviation is left; 90 % intervals."
     return panels.table(
