@@ -134,7 +134,8 @@ class RegressedShares:
 
     def rename(self, parameters, order, link, key):
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
-        level, slopes, rest = renamed_line(*self.average(parameters), order, link, key)
+        mean, cov = self.average(parameters)
+        level, slopes, rest = renamed_line(mean, cov, order, link, key)
         half = algebra.multiply(algebra.root(parameters.cov), slopes)
         found = algebra.gram(half) + algebra.gram(rest) / RENAMED
         law = {"mean": level, "cov": found, "precision": algebra.inverted(found)}
