@@ -18,7 +18,8 @@ def smoothed(counts):
 
     def loss(log_added):
         added = np.exp(log_added)
-        return total * np.log(total - 1.0 + K * added) - seen @ np.log(seen - 1.0 + added)
+        told = np.sum(seen * np.log(seen - 1.0 + added))
+        return total * np.log(total - 1.0 + K * added) - told
 
     added = np.exp(optimize.minimize_scalar(loss, bounds=(LEAST, MOST), method="bounded").x)
     return (counts + added) / (total + K * added)
