@@ -108,8 +108,10 @@ def whole(path: Path) -> Iterator[io.BufferedRandom]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _flush_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)  # on a full disk it takes the last room
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
 
 

@@ -1,6 +1,10 @@
 """Files of draws that were made to do harm, with checksums that fit."""
 
 import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -9,6 +13,8 @@ import pytest
 from polystick.inference.gibbs import Gibbs
 from polystick.inference.posterior import Posterior
 from toy_model import Toy
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +128,37 @@ def test_the_line_at_the_end_disturbs_no_other_program(posterior, tmp_path):
     with h5py.File(posterior.save(tmp_path / "draws.nc")) as file:
         theta = file["posterior"]["theta"][:]
     np.testing.assert_array_equal(theta, posterior["theta"])
+
+
+FULL = """
+import resource, signal, sys
+from polystick.inference.gibbs import Gibbs
+from toy_model import Toy
+import numpy as np
+posterior = Gibbs(6, 2, n_chains=2).run(Toy(), Toy().shards(np.arange(9.0)), seed=1)
+posterior.save(sys.argv[1])  # what is imported for it has been
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    posterior.save(sys.argv[1])
+except OSError as error:
+    print("told:", error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="room can't be asked for")
+def test_a_disk_without_room_is_told_before_hdf5_writes(tmp_path):
+    """HDF5 can't give up a file that it can't write: it says so many times, and brings the process down."""
+    path = tmp_path / "draws.nc"
+    here = os.pathsep.join(entry for entry in [str(TESTS), *sys.path] if entry)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FULL, path],
+        env={**os.environ, "PYTHONPATH": here},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("told: [Errno 27] File too large")
+    assert not done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["draws.nc"]
+    Posterior.load(path)  # what was there before

@@ -292,6 +292,23 @@ def test_the_prior_of_tied_parameters(rng):
     assert model.log_prior(model.family.theta0 + 10.0) == -np.inf
 
 
+def test_the_prior_of_tied_parameters_within_narrow_bounds(rng):
+    """In turns it is drawn as it is where draws happen to be inside; where none would be it ends."""
+    kernel = Matern([1.2, 0.8], (0.7, 1.5), nu=1.5) + OwnNoise(0.6, (0.5, 0.9))
+    tied = tied_model().prior_correlation
+    model = process(kernel, GRID, "dense", ("kernel",), prior_correlation=tied)
+    low, high = model.family.bounds.T
+    ours = np.array([model._simulate_in_turns(rng, 0.5) for _ in range(60)])
+    tries = rng.multivariate_normal(model.family.theta0, 0.25 * tied, 20_000)
+    inside = tries[((tries >= low) & (tries <= high)).all(axis=1)]
+    for moments in (lambda x: x, np.square, lambda x: x * np.roll(x, 1, axis=1)):
+        a, b = moments(ours - low), moments(inside - low)
+        error = np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b))
+        assert np.abs((a.mean(axis=0) - b.mean(axis=0)) / error).max() < MAX_Z
+    hopeless = replace(model, prior_sd=1e30)._simulate_theta(rng)
+    assert ((hopeless >= low) & (hopeless <= high)).all()
+
+
 def test_empty_inputs_follow_the_prior_and_cost_no_counts(rng):
     model = line_model("dense", ())
     counts = np.zeros((len(LINE), 3), int)

@@ -83,6 +83,7 @@ def of_arrays(folder):
     """NPZ files: headers that lie, indices that point outside, programs."""
     evil = np.array([Evil(folder)], dtype=object)
     yield "pickled counts", zipped({"counts": npy(evil)})
+    yield "objects alone", zipped({"counts": npy(np.array([[1, "x"]], dtype=object))})
     yield "pickled vocabulary", zipped({"counts": npy(COUNTS), "vocab": npy(np.repeat(evil, 5))})
     yield "a bare pickle", pickle.dumps(Evil(folder))
     shapes = ("1000000000000,", "1000000,1000000", "-1,5", "5,-1", "2**40,3", "1e9,2", "", "0,5")
@@ -213,7 +214,6 @@ def of_tables():
     yield "the largest int64", "a,b\n9223372036854775807,2\n1,1\n"
     yield "the largest count", "a,b\n1000000000,0\n1,1\n"
     yield "latin letters", "café,b\n1,2\n".encode("latin1")
-    yield "UTF-16", "a,b\n1,2\n".encode("utf-16")
     yield "truths", "a,b\nTrue,False\nTrue,True\n"
     yield "one column", "a\n1\n"
     yield "a name that is empty", ",b\n1,2\n"
@@ -227,6 +227,18 @@ def of_tables():
     yield "a number of 5000 digits", "a,b\n" + "1" * 5000 + ",2\n"
     yield "fractions", "a,b\n1.5,2\n"
     yield "only blank lines", "\n\n\n\n"
+
+
+def of_other_kinds():
+    """What somebody may take for CSV."""
+    table = "ash,oak\n1,2\n3,4\n"
+    yield "in UTF-16", table.encode("utf-16")
+    yield "in UTF-16 that does not say so", table.encode("utf-16-le")
+    yield "of Excel", zipped({"xl/workbook": b"<x/>"}, ".xml")
+    yield "packed", gzip.compress(table.encode())
+    yield "with semicolons", table.replace(",", ";")
+    yield "with tabs", table.replace(",", "\t")
+    yield "a number beyond all", table.replace("3", "9" * 20)
 
 
 def of_lines():
@@ -288,7 +300,7 @@ def of_parquet():
 KINDS = {
     ".npz": of_arrays,
     ".mtx": lambda _: of_matrices(),
-    ".csv": lambda _: of_tables(),
+    ".csv": lambda _: [*of_tables(), *of_other_kinds()],
     ".jsonl": lambda _: of_lines(),
     ".parquet": lambda _: of_parquet(),
 }

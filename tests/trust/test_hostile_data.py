@@ -101,6 +101,21 @@ def test_matrices_that_are_whole_pass(kind):
     np.testing.assert_array_equal(matrix.toarray(), before)
 
 
+def test_sparse_inputs_are_told_whatever_their_format():
+    for kind in ("csr", "dok", "lil", "dia"):
+        places = scipy.sparse.coo_array(np.ones((len(COUNTS), 1))).asformat(kind)
+        with pytest.raises(ValueError, match="inputs must be dense"):
+            MultinomialGP(**OPTIONS).fit(places, COUNTS)
+
+
+def test_tables_of_nothing_are_told():
+    for nothing in (np.zeros((3, 0), dtype="U3"), np.zeros((0, 3), dtype=object)):
+        with pytest.raises(ValueError, match="must"):
+            DynamicMultinomial(**OPTIONS).fit([nothing])
+    with pytest.raises(ValueError, match="at least 2 categories"):
+        CorrelatedMultinomial(**OPTIONS).fit(pd.DataFrame(index=range(3)))
+
+
 # sizes
 
 

@@ -22,12 +22,23 @@ FINE = {
     ".csv the largest count",
     ".csv truths",
     ".csv lines that end in CR",
-    ".jsonl NaN and null",
     ".jsonl a field twice",
     ".jsonl NUL",
     ".parquet truths",
     ".parquet columns that pandas does not find",
     ".parquet a schema that is no JSON",
+}
+
+SAYS = {
+    ".csv in UTF-16": "it is text in UTF-16",
+    ".csv in UTF-16 that does not say so": "it is text in UTF-16",
+    ".csv of Excel": "it is an Excel workbook",
+    ".csv packed": "let its name end in .gz",
+    ".csv with semicolons": "its first line has semicolons",
+    ".csv with tabs": "its first line has tabs",
+    ".csv a number beyond all": "row 1 has 99999999999999999999",
+    ".jsonl NaN and null": "line 1 has null, or NaN",
+    ".npz objects alone": "arrays of objects only",
 }
 
 
@@ -62,6 +73,7 @@ def test_hostile_files_get_a_sentence(tmp_path, little_memory):
             assert done.exit_code == 1, name
             assert done.stderr.startswith("Error: "), name
             assert done.stderr.count("\n") == 1, (name, done.stderr)
+            assert SAYS.get(name, "") in done.stderr, (name, done.stderr)
             assert "MemoryError" not in done.stderr, name
             assert "Unable to allocate" not in done.stderr, name
             assert not out.exists(), name

@@ -57,6 +57,11 @@ def _words(record, field, path, i):
     if isinstance(value, str):
         return _WORD.findall(value.lower())
     if isinstance(value, list) and not any(isinstance(token, list | dict) for token in value):
+        if any(token is None or token != token for token in value):
+            raise ValueError(
+                f"each word of the field {field!r} of {path} must be a text or a number; line {i} has null, "
+                "or NaN; leave it out"
+            )
         return [str(token) for token in value]
     raise ValueError(
         f"the field {field!r} of each line of {path} must be a text or a list of words; line {i} has "

@@ -24,6 +24,8 @@ from polystick.commands.arrays import (
 from polystick.commands.documents import Documents, read_lines, read_names, some
 from polystick.commands.market import read_market
 from polystick.commands.packed import ending_of, said_whole, unpacked
+from polystick.commands.signs import refuse_other_kinds
+from polystick.commands.speech import note
 
 __all__ = [
     "Reading",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 _NAMES = ("vocab", "vocabulary", "words", "names", "categories", "alphabet", "otu")  # in NPZ files
+_SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _WORDS_OF_A_TEXT = 3  # in a cell on average, at least
 
 
@@ -126,13 +129,37 @@ def said_plainly(path):
 
 def _read_csv(path, separator):
     """Read a table, whose columns may not have the same name: pandas would give them new ones."""
+    refuse_other_kinds(path)
     head = pd.read_csv(path, sep=separator, header=None, nrows=1, dtype=str).iloc[0].dropna()
+    _refuse_other_separators(head, path, separator)
+    _tell_numbers(head, path)
     twice = head[head.duplicated()]
     if len(twice):
         raise ValueError(
             f"the columns of {path} must have names that differ; {twice.iloc[0]!r} comes twice"
         )
     return pd.read_csv(path, sep=separator)
+
+
+def _refuse_other_separators(head, path, separator):
+    other = next((s for s in _SEPARATORS if s != separator and s in head.iloc[0]), None)
+    if len(head) == 1 and other is not None:
+        raise ValueError(
+            f"{path} must have {_SEPARATORS[separator]} between its columns; its first line has "
+            f"{_SEPARATORS[other]}: save it with the others, or, for tabs, name it .tsv"
+        )
+
+
+def _tell_numbers(head, path):
+    """Say what names are taken for, where they may be counts."""
+    if not all(name.isdecimal() for name in head):
+        return
+    numbers = [int(name) for name in head]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        note(
+            f"the first line of {path} is taken for names, and all of them are numbers ({some(head)}); if "
+            "they are counts, put a line with names above it"
+        )
 
 
 def _read_parquet(path):
@@ -184,7 +211,8 @@ def _refuse_odd_columns(counts, path):
         column = counts[name]
         if not pd.api.types.is_numeric_dtype(column):
             numbers = pd.to_numeric(column, errors="coerce")
-            row = int(numbers.isna().argmax())  # the first, or 0: dates are numbers too
+            odd = numbers.isna() | (numbers.abs() >= 2.0**63)
+            row = int(odd.argmax())  # the first, or 0: dates are numbers too
             raise ValueError(
                 f"column {name!r} of {path} must hold counts; row {row} has {_short(column.iloc[row])}; "
                 f"leave the column out by --ignore {name}, or name it by --text if it holds texts"
@@ -307,7 +335,7 @@ def _only_table(arrays, path):
     if len(tables) != 1:
         raise ValueError(
             f"{path} must hold the arrays data, indices, indptr and shape of a CSR matrix, tokens, or "
-            f"one table of counts; it holds {some(arrays)}"
+            f"one table of counts; it holds {some(arrays) or 'arrays of objects only, which are not read'}"
         )
     return tables[0]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from polystick.commands.places import FOLDER
 from polystick.commands.speech import note, say
 
 _COUNT = click.IntRange(min=1)
@@ -64,7 +65,7 @@ class Frequency(click.ParamType):
 
 
 RUNNING = (
-    click.option("--out", metavar="RUN", type=click.Path(file_okay=False),
+    click.option("--out", metavar="RUN", type=FOLDER,
                  help="Folder for the result, its settings and its checkpoints. [default: none; the command "
                  "says what it would do, and how long it would take]"),
     click.option("--resume", is_flag=True,

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from polystick.commands.fit import READING, TEXTS
+from polystick.commands.places import FOLDER
 from polystick.commands.speech import say
 
 
@@ -17,7 +18,7 @@ def _options(function):
 
 @click.command(short_help="Make a corpus in parts of files that are too many for memory.")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--out", required=True, metavar="DIR", type=click.Path(file_okay=False),
+@click.option("--out", required=True, metavar="DIR", type=FOLDER,
               help="Folder for the corpus: new, or empty.")  # fmt: skip
 @click.option("--rows", type=click.IntRange(min=1), default=50_000, show_default=True, metavar="N",
               help="Documents in each part. Where parts end is part of a fit's last bits.")  # fmt: skip

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
+from polystick.commands.places import FOLDER
 from polystick.commands.speech import say
 
 
 @click.command(short_help="Draw the pictures that suit a fitted model.")
 @click.argument("run", type=click.Path(file_okay=False))
-@click.option("--out", required=True, metavar="FOLDER", type=click.Path(file_okay=False),
+@click.option("--out", required=True, metavar="FOLDER", type=FOLDER,
               help="Folder for the pictures.")  # fmt: skip
 @click.option("--format", "ending", default="png", type=click.Choice(["png", "svg", "pdf"]),
               show_default=True)  # fmt: skip

@@ -20,6 +20,7 @@ __all__ = ["read_tree", "write_tree"]
 _LINE = b"\npolystick sha256 %s\n"
 _LAST = re.compile(rb"\npolystick sha256 ([0-9a-f]{64})\n")
 _LENGTH = len(_LINE % (b"0" * 64))
+_MARGIN = 2**18  # bytes for what is not numbers
 _PACKED = 1100  # how much smaller zlib makes anything, at most
 _NO_DATA = b"This is a netCDF dimension but not a netCDF variable"
 _FILTERS = {1, 2, 3}  # zlib, shuffle and the checksum of a chunk
@@ -31,11 +32,19 @@ def write_tree(tree: Any, path: Path, encoding: Mapping[str, Any]) -> None:
     """Write a tree of xarray, whole or not at all."""
     _need_files()
     with whole(path) as file:
+        _need_room(file, sum(node.nbytes for node in tree.subtree))
         tree.to_netcdf(file.name, engine="h5netcdf", encoding=encoding)
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(0, os.SEEK_END)
         file.write(_LINE % digest.encode())
+
+
+def _need_room(file: IO[bytes], size: int) -> None:
+    """Raise where the disk has no room for what is to come: HDF5 would bring the process down."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size + size // 8 + _MARGIN)
+        os.ftruncate(file.fileno(), 0)
 
 
 def read_tree(path: Path, *, unchecked: bool, max_bytes: int) -> Any:

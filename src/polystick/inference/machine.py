@@ -1,7 +1,7 @@
 """What the bits of a run depend on besides its seed: versions, and the BLAS with the processor it chose for.
 
-Kernels round alike on all processors. BLAS and LAPACK do not: OpenBLAS adds up in an order of its own for
-each kind of processor, which `OPENBLAS_CORETYPE` can fix.
+Kernels round alike on all processors (`kernels.dense`). BLAS and LAPACK, which some models use, do not:
+OpenBLAS adds up in an order of its own for each kind of processor, which `OPENBLAS_CORETYPE` can fix.
 """
 
 import contextlib

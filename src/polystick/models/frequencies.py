@@ -35,9 +35,8 @@ def _tuned(stretches, counts):
     n_seen, total = np.count_nonzero(others, axis=1)[block], others.sum(axis=1)[block]
 
     def loss(logs):
-        return -weight @ np.log(
-            _frequency(count, n_seen, total, K, expit(logs[0]), K * np.exp(logs[1]))
-        )
+        found = _frequency(count, n_seen, total, K, expit(logs[0]), K * np.exp(logs[1]))
+        return -np.sum(weight * np.log(found))
 
     ends = [
         optimize.minimize(loss, start, method="Nelder-Mead", bounds=(DISCOUNTS, STRENGTHS))

@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from polystick.decomposition import Decomposition
-from polystick.kernels import memories
+from polystick.kernels import algebra, memories
 from polystick.models.chain_sums import added
 from polystick.models.remembered import Remembered
 
@@ -228,7 +228,7 @@ class Memory:
             tokens, remembered = np.full(len(total), -1), self.nothing
             for t in range(len(total)):
                 if total[t]:
-                    here = psi[at + t] + self.after(remembered) @ weights
+                    here = psi[at + t] + np.sum(self.after(remembered) * weights, axis=-1)
                     tokens[t] = rng.choice(K, p=self.decomposition.probabilities(here))
                 remembered = self.then(remembered, tokens[t : t + 1])
             at += len(total)
@@ -265,16 +265,16 @@ class Memory:
         root, mean, _ = laws[chosen]
         weights = np.zeros(self.size)
         noise = rng.standard_normal(len(mean))
-        weights[self._columns(chosen)] = mean + np.linalg.solve(root.T, noise)
+        weights[self._columns(chosen)] = mean + algebra.solve_upper(root, noise)
         return weights
 
     def _given(self, chosen, linear, precision):
         """Return root and mean of the weights' precision where this cache counts, and log of its evidence."""
         at = self._columns(chosen)
-        root = np.linalg.cholesky(precision[np.ix_(at, at)] + np.eye(len(at)))
-        half = np.linalg.solve(root, linear[at])
-        mean = np.linalg.solve(root.T, half)
-        return root, mean, 0.5 * half @ half - np.log(np.diagonal(root)).sum()
+        root = algebra.root(precision[np.ix_(at, at)] + np.eye(len(at)))
+        half = algebra.solve_lower(root, linear[at])
+        mean = algebra.solve_upper(root, half)
+        return root, mean, 0.5 * np.sum(half * half) - 0.5 * algebra.log_det(root)
 
 
 def _power_above(n):

@@ -142,7 +142,7 @@ class ProcessCounts:
         return self._simulate_in_turns(rng, sd)
 
     def _simulate_in_turns(self, rng, sd):
-        """Draw each entry given the others, again and again: bounds that are narrow are seldom hit at once."""
+        """Draw each entry given the others, again and again: narrow bounds are seldom hit at once."""
         centre, inverse = self.family.theta0, np.linalg.inv(self.prior_correlation)
         away, bounds = np.zeros(len(centre)), (self.family.bounds - centre[:, None]) / sd
         for _ in range(PRIOR_TURNS):

@@ -168,7 +168,7 @@ class SoftmaxCounts:
             psi,
         )
         value += shard.log_coefficient
-        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), psi.T @ psi, value)
+        return Rows(psi), Statistics(len(psi), psi.sum(axis=0), algebra.gram(psi), value)
 
     def draw_parameters(self, parameters, statistics, key, ordered_map=map):
         """mean, cov | psi; then the level of the mean and of all rows, which nobody sees, at once.
@@ -273,10 +273,8 @@ def _new_levels(parameters, psi, ids, key):
     """Draw the level of each row, which its counts do not see, given the law."""
     weight = parameters.precision.sum(axis=0)
     noise = key.normals("levels", ids, 1)
-    level = (
-        noise / np.sqrt(weight.sum()) - ((psi - parameters.mean) @ weight / weight.sum())[:, None]
-    )
-    return psi + level
+    told = np.sum((psi - parameters.mean) * weight, axis=1, keepdims=True)
+    return psi + noise / np.sqrt(weight.sum()) - told / weight.sum()
 
 
 def _cells(shard):

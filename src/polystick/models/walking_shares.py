@@ -177,7 +177,7 @@ class WalkingShares:
 
     def shares_by_slice(self, levels, cov, link, n_points=128):
         """Return the expected shares of topics (S, T) in each slice."""
-        about = standard_normal_points(n_points, len(cov)) @ np.linalg.cholesky(cov).T
+        about = algebra.multiply(standard_normal_points(n_points, len(cov)), algebra.root(cov))
         return np.stack([link.shares(level + about).mean(0) for level in levels])
 
 

@@ -291,5 +291,6 @@ def learn_alpha(document_topics, alpha, n_steps=20):
         gains = np.bincount(topics, times * digamma(alpha[topics] + values), minlength=len(alpha))
         raised = alpha * (gains - n_used * digamma(alpha)) + (PRIOR_SHAPE - 1.0)
         total = alpha.sum()
-        alpha = raised / (n_rows @ (digamma(total + lengths) - digamma(total)) + PRIOR_RATE)
+        told = np.sum(n_rows * (digamma(total + lengths) - digamma(total)))
+        alpha = raised / (told + PRIOR_RATE)
     return alpha

@@ -49,7 +49,7 @@ def check(model: Any) -> None:
         _refuse_axes(name, values, getattr(held, "dims", {}))
         for axis, size in values.sizes.items():
             _refuse_size(name, str(axis), size, sizes)
-        if values.dtype.kind not in "biuf" or not np.isfinite(values.values).all():
+        if values.dtype.kind not in "biuf" or not _is_finite(name, values):
             raise ModelFileError(f"its draws of {name} are no finite numbers")
 
 
@@ -181,6 +181,11 @@ def _variables(posterior):
     tree = posterior.tree
     for group in (group for group in tree.children if group in _READ):
         yield from tree[group].data_vars.items()
+
+
+def _is_finite(name, values):
+    """Whether they are numbers; R-hats may be none, as of one chain."""
+    return str(name).endswith("_rhat") or np.isfinite(values.values).all()
 
 
 def _refuse_axes(name, values, dims):
