@@ -104,16 +104,15 @@ def draw_coefficients(centre, strength, scale, stick, v, precision, linear, nois
 
 
 @kernel(inline="always")
-def redraw_in_place(
-    key, rows, successes, trials, chosen, omega, centre, stick, law, room, table, psi
-):
+def redraw_in_place(key, rows, counts, omega, centre, stick, law, room, table, psi):
     """Draw psi_j of each row given b and v; return the sum of squared residuals.
 
+    counts : successes, trials and chosen
     omega : (n,) of this stick
     room  : of `hats.make_room`, for n splits
     table : in and out; in the end psi - centre of this stick too
     """
-    n, wide = psi.shape[0], grams.padded(psi.shape[1])
+    (successes, trials, chosen), n, wide = counts, psi.shape[0], grams.padded(psi.shape[1])
     v, squares, count = law[wide], 0.0, 0
     (y, t, given, x), (s0, s1), at = room[0], room[1], room[2]
     for i in range(n):
@@ -181,7 +180,7 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
     noise, gammas : (number of sticks, k), (number of sticks,)
     law_of_rows : mean and precision, in and out
     """
-    successes, trials, chosen = counts
+    successes, trials, _ = counts
     centre, strength, scale = prior
     mean, precision = law_of_rows
     k = psi.shape[1]
@@ -197,7 +196,7 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
         add_regression_in_place(successes, trials, own, table, stick, v, weights, linear)
         draw_coefficients(centre, strength, scale, stick, v, weights, linear, noise[number], law)
         squares = redraw_in_place(
-            keys[number], rows, successes, trials, chosen, own, centre, stick, law, room, table, psi
+            keys[number], rows, counts, own, centre, stick, law, room, table, psi
         )
         put_back_in_place(
             centre, strength, scale, stick, law, squares, gammas[number], mean, precision

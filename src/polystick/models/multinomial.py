@@ -217,7 +217,7 @@ class CorrelatedCounts:
         return parameters._replace(**moved), _cut(psi, rows)
 
     def draw_rows(self, prior, shard, rows, key):
-        """Joint cells: omega | psi, x, then psi | omega, x, the others; then each exact cell | the others, x."""
+        """Omega | psi, x and psi | omega, x of joint cells; then each exact cell | the others, x."""
         splits = shard.splits
         psi = joint_cells.draw(prior, shard.joint, rows.psi, key, shard.rows)
         exact_cells.redraw_rows_in_place(

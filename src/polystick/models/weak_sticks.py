@@ -117,7 +117,7 @@ def _redraw_one(prior, law, blocks, omega, tables, psi, each, ordered_map):
 
     def follow(i):
         return columns.redraw_in_place(
-            key, blocks[i].rows, *blocks[i].counts, omega[i], centre, stick, law_of_stick,
+            key, blocks[i].rows, blocks[i].counts, omega[i], centre, stick, law_of_stick,
             hats.make_room(len(psi[i])), tables[i], psi[i],
         )  # fmt: skip
 
