@@ -132,7 +132,7 @@ class RegressedShares:
 
     def rename(self, parameters, order, link, key):
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
-        level, slopes, rest = renamed_line(*self.average(parameters), order, link, key)
+        level, slopes, rest = renamed_line(self.average(parameters), order, link, key)
         found = slopes.T @ parameters.cov @ slopes + rest.T @ rest / RENAMED
         law = {"mean": level, "cov": found, "precision": np.linalg.inv(found)}
         return {**law, "coefficients": parameters.coefficients @ slopes}
@@ -145,8 +145,9 @@ class RegressedShares:
         return parameters.mean, parameters.cov + slopes.T @ self.covariates_cov @ slopes
 
 
-def renamed_line(mean, cov, order, link, key):
-    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi ~ N(mean, cov) as it was."""
+def renamed_line(average, order, link, key):
+    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi as it was; average: its law."""
+    mean, cov = average
     noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
     away = noise @ np.linalg.cholesky(cov).T
     psi = link.rename(mean + away, order)

@@ -144,7 +144,7 @@ class RegressedWalk:
 
     def rename(self, parameters, order, link, key):
         """Rename levels one by one; coefficients follow the line that comes nearest to renamed psi."""
-        slopes = renamed_line(*self.average(parameters), order, link, key)[1]
+        slopes = renamed_line(self.average(parameters), order, link, key)[1]
         renamed = self.walk.rename(parameters, order, link, key)
         return {**renamed, "coefficients": parameters.coefficients @ slopes}
 
