@@ -148,6 +148,11 @@ def _parsed(formula):
             f'a formula must have no groups; got "{bar.group()}"; give groups="{bar.group(2).strip()}" for '
             "levels of groups; slopes that vary between groups there are none"
         )
+    if re.search(r"\bgp\s*\(", formula):
+        raise ValueError(
+            f'a formula must have no processes; got "{formula}"; "cr(x, df=5)" is a smooth curve, and '
+            "MultinomialGP has processes"
+        )
     try:
         parsed = formulaic.Formula(formula)
     except formulaic.errors.FormulaicError as error:

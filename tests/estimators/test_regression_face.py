@@ -243,6 +243,7 @@ def test_separated_rows_are_told_of():
         ({"formula": "ash ~ wet"}, "no response"),
         ({"formula": "wet + height"}, "'height' is missing"),
         ({"formula": "wet + (wet | site)"}, 'groups="site"'),
+        ({"formula": "gp(wet)"}, "no processes"),
         (
             {"formula": "d", "frame": FRAME.assign(d=pd.Timestamp("2020-01-01"))},
             "column 'd' has times",

@@ -60,7 +60,9 @@ class ExpectedShares:
 class TopicEffects(CorrelatedTopicEstimator):
     """Tables of effects, for a face that may have a prevalence."""
 
-    _dates: Any = None  # (n,) slices of time of the documents of a fit, if shares depend on them
+    _dates: np.ndarray | None = (
+        None  # (n,) slices of the documents of a fit, if shares depend on them
+    )
 
     def effects(
         self, column: str, change: Any = None, *, level: float = 0.9, n_draws: int = _DRAWS

@@ -134,8 +134,7 @@ class RegressedShares:
 
     def rename(self, parameters, order, link, key):
         """Take the line that comes nearest to renamed psi: good enough for the one sweep that uses it."""
-        mean, cov = self.average(parameters)
-        level, slopes, rest = renamed_line(mean, cov, order, link, key)
+        level, slopes, rest = renamed_line(self.average(parameters), order, link, key)
         half = algebra.multiply(algebra.root(parameters.cov), slopes)
         found = algebra.gram(half) + algebra.gram(rest) / RENAMED
         law = {"mean": level, "cov": found, "precision": algebra.inverted(found)}
@@ -150,8 +149,9 @@ class RegressedShares:
         return parameters.mean, parameters.cov + algebra.multiply(slopes.T, spread)
 
 
-def renamed_line(mean, cov, order, link, key):
-    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi ~ N(mean, cov) as it was."""
+def renamed_line(average, order, link, key):
+    """Return level, slopes (k, k) and rest of renamed psi, as a line in psi as it was; average: its law."""
+    mean, cov = average
     noise = key.generator("rename").standard_normal((RENAMED, len(mean)))
     root = algebra.root(cov)
     psi = link.rename(mean + algebra.multiply(noise, root), order)

@@ -144,8 +144,7 @@ class RegressedWalk:
 
     def rename(self, parameters, order, link, key):
         """Rename levels one by one; coefficients follow the line that comes nearest to renamed psi."""
-        mean, cov = self.average(parameters)
-        _, slopes, _ = renamed_line(mean, cov, order, link, key)
+        slopes = renamed_line(self.average(parameters), order, link, key)[1]
         renamed = self.walk.rename(parameters, order, link, key)
         return {**renamed, "coefficients": parameters.coefficients @ slopes}
 

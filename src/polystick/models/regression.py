@@ -24,16 +24,14 @@ from polystick.gaussians import regression
 from polystick.kernels import algebra, exact_cells
 from polystick.kernels import splits as splits_kernels
 from polystick.models import regression_factors, regression_slices, watched
-from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.multinomial import LONG_LAG
 from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
-    ROWS_PER_BLOCK,
     Data,
     Regression,
     Rows,
     Statistics,
     at,
-    cut,
 )
 from polystick.scores import log_coefficients
 
@@ -63,27 +61,12 @@ class StickRegression(Regression):
 
     # lag of what rows share, from which slices are worth twice the time; even splits have 2
     slices_from: ClassVar = 4.0
-    dims: ClassVar = {
-        "coefficients": ("column", "stick"),
-        "group_effects": ("group", "stick"),
-        "group_cov": ("factor", "stick", "stick_too"),
-        "noise_cov": ("stick", "stick_too"),
-        "probabilities": ("row", "category"),
-    }
-    identified: ClassVar = ("coefficients", "group_cov", "noise_cov", "probabilities")
+    axis: ClassVar = "stick"
 
     def probabilities(self, psi):
         return self.decomposition.probabilities(psi)
 
-    def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
-        """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
-        ids = np.arange(len(counts), dtype=np.uint64)
-        return [
-            self._shard(ids[part], counts[part], self.prior.data(x[part], groups[part]))
-            for part in cut(len(counts), size)
-        ]
-
-    def _shard(self, ids, counts, data):
+    def shard(self, ids, counts, data):
         splits = self.decomposition.split(counts)
         hard = augmentation.lopsided(splits, LONG_LAG)
         yes, no = augmentation.smoothed(splits)
@@ -94,13 +77,10 @@ class StickRegression(Regression):
 
     # Gibbs
 
-    def initial_rows(self, law, shard, key):
-        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
-        if law.noise is None:
-            return Rows(self.prior.line(law.parameters, shard.data))
+    def told_by_counts(self, shard):
+        """Return psi that counts alone tell, and its standard errors."""
         yes, no = augmentation.smoothed(shard.splits)
-        noise = key.normals("start", shard.rows, self.prior.k)
-        return Rows(np.log(yes / no) + DISPERSION * np.sqrt(1.0 / yes + 1.0 / no) * noise)
+        return np.log(yes / no), np.sqrt(1.0 / yes + 1.0 / no)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
         """Lopsided splits; omega | psi; B, U and laws of groups | omega; a few times noise and its law."""

@@ -3,9 +3,10 @@
 In the room B are coefficients (p, k), U effects of groups (G, k), those of all factors under each other.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from polystick.gaussians import regression
 from polystick.gaussians.normal import Normal
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
 from polystick.kernels import algebra
+from polystick.models.multinomial import DISPERSION
 from polystick.population import Chance, HuangWand, Spread
 
 __all__ = [
@@ -330,12 +332,36 @@ class Law(NamedTuple):
 
 @dataclass(frozen=True)
 class Regression:
-    """What regressions are behind any link, which gives `probabilities` and all else."""
+    """What regressions are behind any link, which gives `shard`, `told_by_counts` and what draws."""
 
     prior: RegressionPrior
 
     parameter_type: ClassVar = Parameters
-    probabilities: ClassVar[Any]  # a method: psi (..., k) -> (..., K)
+    identified: ClassVar = ("coefficients", "group_cov", "noise_cov", "probabilities")
+    axis: ClassVar[str]  # what entries of psi are
+    probabilities: ClassVar[Callable]  # psi (..., k) -> (..., K)
+    shard: ClassVar[Callable]  # ids, counts and data of some rows -> a block
+    told_by_counts: ClassVar[Callable]  # a block -> psi (n, k) and its standard errors
+
+    @property
+    def dims(self):
+        both = (self.axis, f"{self.axis}_too")
+        return {
+            "coefficients": ("column", self.axis),
+            "group_effects": ("group", self.axis),
+            "group_cov": ("factor", *both),
+            "noise_cov": both,
+            "probabilities": ("row", "category"),
+        }
+
+    def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
+        """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
+        counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for
+        ids = np.arange(len(counts), dtype=np.uint64)
+        return [
+            self.shard(ids[part], counts[part], self.prior.data(x[part], groups[part]))
+            for part in cut(len(counts), size)
+        ]
 
     def simulate(self, n_trials, x, groups, rng):
         """Draw (parameters, rows, counts) from the joint law, for the totals (n,) of the rows."""
@@ -352,6 +378,14 @@ class Regression:
 
     def initial_parameters(self, shards, key):
         return self.prior.start(key.generator("start"))
+
+    def initial_rows(self, law, shard, key):
+        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
+        if law.noise is None:
+            return Rows(self.prior.line(law.parameters, shard.data))
+        centre, error = self.told_by_counts(shard)
+        noise = key.normals("start", shard.rows, self.prior.k)
+        return Rows(centre + DISPERSION * error * noise)
 
     def prepare(self, parameters):
         """Return the parameters, and the law of noise."""

@@ -27,16 +27,14 @@ from polystick.decomposition import Splits
 from polystick.gaussians import regression
 from polystick.kernels import algebra, softmax_rows
 from polystick.models import regression_slices, watched
-from polystick.models.multinomial import DISPERSION, LONG_LAG
+from polystick.models.multinomial import LONG_LAG
 from polystick.models.regression_slices import Entries
 from polystick.models.regression_state import (
-    ROWS_PER_BLOCK,
     Data,
     Parameters,
     Regression,
     Rows,
     Statistics,
-    cut,
 )
 from polystick.scores import log_coefficients
 
@@ -72,14 +70,7 @@ class Given(NamedTuple):
 class SoftmaxRegression(Regression):
     """The model: its prior."""
 
-    dims: ClassVar = {
-        "coefficients": ("column", "category"),
-        "group_effects": ("group", "category"),
-        "group_cov": ("factor", "category", "category_too"),
-        "noise_cov": ("category", "category_too"),
-        "probabilities": ("row", "category"),
-    }
-    identified: ClassVar = ("coefficients", "group_cov", "noise_cov", "probabilities")
+    axis: ClassVar = "category"
     rhat_limit: ClassVar = 1.05
 
     def probabilities(self, psi):
@@ -88,31 +79,16 @@ class SoftmaxRegression(Regression):
     def log_probabilities(self, psi):
         return log_softmax(psi, axis=-1)
 
-    def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
-        """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
-        counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for
-        ids = np.arange(len(counts), dtype=np.uint64)
-        return [
-            Shard(
-                ids[part],
-                counts[part],
-                counts[part].sum(axis=1),
-                self.prior.data(x[part], groups[part]),
-                log_coefficients(counts[part]).sum(),
-                _lopsided(counts[part]),
-            )
-            for part in cut(len(counts), size)
-        ]
+    def shard(self, ids, counts, data):
+        told = log_coefficients(counts).sum(), _lopsided(counts)
+        return Shard(ids, counts, counts.sum(axis=1), data, *told)
 
     # Gibbs
 
-    def initial_rows(self, law, shard, key):
-        """Start from the likelihood alone, chains further apart than it leaves them; or on the line."""
-        if law.noise is None:
-            return Rows(self.prior.line(law.parameters, shard.data))
+    def told_by_counts(self, shard):
+        """Return psi that counts alone tell, and its standard errors."""
         smoothed = shard.counts + 0.5
-        noise = key.normals("start", shard.rows, self.prior.k)
-        return Rows(np.log(smoothed) + DISPERSION * noise / np.sqrt(smoothed))
+        return np.log(smoothed), 1.0 / np.sqrt(smoothed)
 
     def move_together(self, parameters, shards, rows, key, ordered_map=map):
         """Go from category to category; then laws of groups and of noise, and what no count sees."""
