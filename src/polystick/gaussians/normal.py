@@ -81,22 +81,22 @@ class Normal:
         Each row takes the cheaper of the two forms by its number of active sticks, so that it draws
         the same in any company. The information form reads the first half of its noise.
         """
-        kappa, omega = potential
+        kappa, omega = as_buffers(potential.kappa, potential.omega)
         few = _few_active(omega)
         n_few = np.count_nonzero(few)
         if n_few == len(few):
             return self._condition(kappa, omega, noise)
         if not n_few:
             return self._draw_information(kappa, omega, noise)
-        psi = np.empty(kappa.shape)
+        psi = np.empty_like(kappa)
         for rows, form in ((few, self._condition), (~few, self._draw_information)):
             psi[rows] = form(kappa[rows], omega[rows], noise[rows])
         return psi
 
     def _condition(self, kappa, omega, noise):
-        psi, root = np.empty(kappa.shape), self.root
-        kappa, omega, noise = as_buffers(kappa, omega, noise)
-        gaussian.condition_rows(self.mean, self.cov, root, kappa, omega, noise, psi)
+        psi = np.empty_like(kappa)
+        (noise,) = as_buffers(noise)
+        gaussian.condition_rows(self.mean, self.cov, self.root, kappa, omega, noise, psi)
         return psi
 
     def _draw_information(self, kappa, omega, noise):
@@ -104,12 +104,13 @@ class Normal:
 
     def draws(self, potential: Potential, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return psi (n, s, k), s draws of each row from noise of that shape, and log|J| (n,)."""
-        return self._draws(potential.kappa, potential.omega, noise)
+        kappa, omega = as_buffers(potential.kappa, potential.omega)
+        return self._draws(kappa, omega, noise)
 
     def _draws(self, kappa, omega, noise):
         psi, log_det = np.empty((*noise.shape[:2], kappa.shape[1])), np.empty(len(kappa))
         law = self.precision, self.linear
-        kappa, omega, noise = as_buffers(kappa, omega, noise)
+        (noise,) = as_buffers(noise)
         gaussian.draw_rows(*law, kappa, omega, noise, psi, log_det)
         return psi, log_det
 
