@@ -124,10 +124,10 @@ class Decomposition:
 
     def split(self, counts: Any) -> Splits:
         """Return the binary splits of dense counts (..., K), int64 or float64 like the counts."""
-        counts = self._with_width(_numbers(counts), self.n_categories, "counts")
-        rows = counts.reshape(-1, self.n_categories)
+        counts = self._with_width(np.asarray(counts), self.n_categories, "counts")
+        rows = _numbers(counts.reshape(-1, self.n_categories))
         shape = (len(rows), self.n_categories - 1)
-        successes, trials = np.empty(shape, counts.dtype), np.empty(shape, counts.dtype)
+        successes, trials = np.empty(shape, rows.dtype), np.empty(shape, rows.dtype)
         kernels.split_rows(self.children, rows, successes, trials)
         shape = (*counts.shape[:-1], shape[1])
         return Splits(successes.reshape(shape), trials.reshape(shape))
@@ -160,8 +160,8 @@ class Decomposition:
 
     def log_probabilities(self, psi: Any) -> np.ndarray:
         """Return log pi (..., K) of psi (..., K-1); finite wherever psi is."""
-        psi = self._with_width(as_buffer(psi), self.n_categories - 1, "psi")
-        rows = psi.reshape(-1, self.n_categories - 1)
+        psi = self._with_width(np.asarray(psi), self.n_categories - 1, "psi")
+        rows = as_buffer(psi.reshape(-1, self.n_categories - 1))
         log_pi = np.empty((len(rows), self.n_categories))
         kernels.log_probabilities(self.children, rows, log_pi)
         return log_pi.reshape(*psi.shape[:-1], self.n_categories)
@@ -183,9 +183,9 @@ class Decomposition:
     def psi_from_log(self, log_probabilities: npt.ArrayLike) -> np.ndarray:
         """Return psi (..., K-1) of log pi (..., K) plus any constant; zeros as in `psi`."""
         log_pi = self._with_width(
-            as_buffer(log_probabilities), self.n_categories, "log_probabilities"
+            np.asarray(log_probabilities), self.n_categories, "log_probabilities"
         )
-        rows = log_pi.reshape(-1, self.n_categories)
+        rows = as_buffer(log_pi.reshape(-1, self.n_categories))
         psi = np.empty((len(rows), self.n_categories - 1))
         kernels.psi_from_log(self.children, rows, psi)
         return psi.reshape(*log_pi.shape[:-1], self.n_categories - 1)

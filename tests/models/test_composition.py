@@ -15,6 +15,7 @@ from polystick.conjugate_dynamics import MatrixNormalInverseWishart
 from polystick.decomposition import Decomposition
 from polystick.inference.execution import Threads
 from polystick.inference.gibbs import Gibbs
+from polystick.inference.mean_field import MeanField
 from polystick.keys import Key
 from polystick.models import composition_sites as sites_of
 from polystick.models.composition import CompositionDynamics
@@ -347,3 +348,10 @@ def test_threads_and_resumption_leave_the_bits_alone(walks, tmp_path):
     for other in others:
         for name in plain.names():
             np.testing.assert_array_equal(plain[name], other[name])
+
+
+def test_compositions_have_no_mean_field():
+    """They do not inherit one that would fail in the middle of a run."""
+    model = make(walks=True, heavy=False)
+    with pytest.raises(TypeError, match=r"CompositionDynamics has no mean field: .*update_rows"):
+        MeanField().run(model, model.shards([np.eye(3, dtype=np.int64)[[0, 1, 2]]]), seed=1)

@@ -94,9 +94,10 @@ class Normal:
         return self._draws(kappa, omega, noise)
 
     def _draws(self, kappa, omega, noise):
-        (noise,) = as_buffers(noise)
         psi, log_det = np.empty((*noise.shape[:2], kappa.shape[1])), np.empty(len(kappa))
-        gaussian.draw_rows(self.precision, self.linear, kappa, omega, noise, psi, log_det)
+        law = self.precision, self.linear
+        (noise,) = as_buffers(noise)
+        gaussian.draw_rows(*law, kappa, omega, noise, psi, log_det)
         return psi, log_det
 
     def moments(self, potential: Potential) -> Moments:

@@ -4,7 +4,7 @@ psi_1 ~ N(mean, cov),   mean, cov ~ NIW(initial_prior)
 psi_t = psi_{t-1} + N(0, Q)               a walk: Q ~ InverseWishart(that of dynamics_prior)
 psi_t = A psi_{t-1} + b + N(0, Q)         or autoregression: [A b], Q ~ MNIW(dynamics_prior)
 
-The rest is `MultinomialDynamics`, with the identity for the emission. Lopsided splits have sites
+The rest is `StateDynamics`, with the identity for the emission. Lopsided splits have sites
 (`composition_sites`). If all steps of a walk are in one block, each stick is drawn again given the others,
 together with what ties it to them (`kernels.walk_sticks`); Q, and the law of first states, are drawn anew
 afterwards, so that the local step may move them.
@@ -23,7 +23,7 @@ from polystick.kernels import algebra, walk_sticks
 from polystick.kernels.splits import log_likelihood
 from polystick.models import composition_sites as sites_of
 from polystick.models.chain_sums import FirstSums, PairSums, first_sums, pair_sums
-from polystick.models.dynamics import START_SPREAD, MultinomialDynamics
+from polystick.models.dynamics import START_SPREAD, StateDynamics
 from polystick.models.dynamics_steps import packed_products, pull_back, raise_unless_finite
 
 TURN_EVERY = 4  # sweeps: sticks are drawn together
@@ -85,7 +85,7 @@ class Prior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CompositionDynamics(MultinomialDynamics):
+class CompositionDynamics(StateDynamics):
     """The model; it has a state for each stick, `level` is (k, 0), and scales are not used."""
 
     walks: bool = True

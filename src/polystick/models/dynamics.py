@@ -70,8 +70,8 @@ OF_NOISE = ("dynamics_cov", "initial_mean", "initial_cov")  # recorded as they a
 
 
 @dataclass(frozen=True)
-class MultinomialDynamics:
-    """The model: its decomposition and its priors."""
+class StateDynamics:
+    """The model: its decomposition and its priors; and its Gibbs sampler."""
 
     decomposition: Decomposition
     dynamics_prior: MatrixNormalInverseWishart  # of [A B] (D, D + q) and Q
@@ -346,6 +346,77 @@ class MultinomialDynamics:
         """Return log p(x | states, parameters)."""
         return statistics.value
 
+    # what to record
+
+    def describe_parameters(self, parameters):
+        """Return the parameters by name, those of inputs and biases where there are some."""
+        d = self.n_dims
+        said = {name: getattr(parameters, name) for name in OF_NOISE}
+        said |= {"dynamics": parameters.coefficients[:, :d], "emission": parameters.emission[:, :d]}
+        said |= named_columns(
+            parameters.coefficients[:, d:], self.has_drift, "dynamics_drift", "dynamics_input"
+        )
+        said |= named_columns(
+            parameters.emission[:, d:], self.has_bias, "emission_bias", "emission_input"
+        )
+        learned = (self.learns_bias_scale, self.memory is not None)
+        return said | {n: getattr(parameters, n) for n, is_so in zip(OF_TOKENS, learned) if is_so}
+
+    def recall(self, described):
+        """Undo `describe_parameters`."""
+        parts = (("dynamics", "dynamics_drift", "dynamics_input"),
+                 ("emission", "emission_bias", "emission_input"))  # fmt: skip
+        coefficients, emission = (
+            np.column_stack([described[name] for name in names if name in described])
+            for names in parts
+        )
+        noise = {name: described[name] for name in OF_NOISE}
+        rest = {name: described[name] for name in OF_TOKENS if name in described}
+        one = np.asarray(1.0)
+        return Parameters(coefficients, **noise, emission=emission, stretch=one, **rest)
+
+    def describe_rows(self, shard, rows):
+        return {"states": rows.states}
+
+    def watch(self, shards):
+        """Judge a run by the probabilities of some steps: they are the same however states are turned."""
+        cells = watched.choose_cells(
+            watched.ragged_cells(shard.steps, shard.splits) for shard in shards
+        )
+
+        steps = np.unique(cells.rows).astype(np.intp)
+        known = np.concatenate([shard.known for shard in shards])[steps]
+
+        def take(shard, rows, picked):
+            return {"states": rows.states.take(picked(shard.steps), axis=0)}
+
+        recalled = None if self.memory is None else self.memory.at_steps(shards, steps)
+
+        def psi(parameters, taken):
+            found = self.watched_psi(parameters, taken["states"], known)
+            level = 0.0 if recalled is None else levels(recalled, parameters.memory_weights)
+            return found + level
+
+        return watched.LatentWatch(cells, self.decomposition, "step", take, psi)
+
+    def watched_psi(self, parameters, states, known):
+        u = np.concatenate([states, known], axis=1)
+        return algebra.multiply(u, parameters.emission.T)
+
+    def smoothing_prior(self, prior, sweep, n_sweeps):
+        """Return the prior for one of the sweeps over sequences that are new to a predictor."""
+        return prior
+
+    def predictor(self, described):
+        """Return what predicts under one posterior draw of the parameters."""
+        parameters = self.recall(described)
+        return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))
+
+
+@dataclass(frozen=True)
+class MultinomialDynamics(StateDynamics):
+    """The model, with a mean field."""
+
     # mean field
 
     def initial_factor(self, shards, key):
@@ -442,8 +513,6 @@ class MultinomialDynamics:
             return None
         return factors.COLLAPSED.format(factor.largest_move)
 
-    # what to record
-
     def draw_from_factor(self, factor, key):
         rng = key.generator("factor")
         dynamics, initial, emission = factor.dynamics, factor.initial, factor.emission
@@ -456,68 +525,3 @@ class MultinomialDynamics:
         moments = self.state_moments(prior, shard, self._expected_omega(shard, rows))[0]
         sd = np.sqrt(np.diagonal(moments.cov, axis1=1, axis2=2))
         return {"states": np.stack([moments.mean - sd, moments.mean + sd])}
-
-    def describe_parameters(self, parameters):
-        """Return the parameters by name, those of inputs and biases where there are some."""
-        d = self.n_dims
-        said = {name: getattr(parameters, name) for name in OF_NOISE}
-        said |= {"dynamics": parameters.coefficients[:, :d], "emission": parameters.emission[:, :d]}
-        said |= named_columns(
-            parameters.coefficients[:, d:], self.has_drift, "dynamics_drift", "dynamics_input"
-        )
-        said |= named_columns(
-            parameters.emission[:, d:], self.has_bias, "emission_bias", "emission_input"
-        )
-        learned = (self.learns_bias_scale, self.memory is not None)
-        return said | {n: getattr(parameters, n) for n, is_so in zip(OF_TOKENS, learned) if is_so}
-
-    def recall(self, described):
-        """Undo `describe_parameters`."""
-        parts = (("dynamics", "dynamics_drift", "dynamics_input"),
-                 ("emission", "emission_bias", "emission_input"))  # fmt: skip
-        coefficients, emission = (
-            np.column_stack([described[name] for name in names if name in described])
-            for names in parts
-        )
-        noise = {name: described[name] for name in OF_NOISE}
-        rest = {name: described[name] for name in OF_TOKENS if name in described}
-        one = np.asarray(1.0)
-        return Parameters(coefficients, **noise, emission=emission, stretch=one, **rest)
-
-    def describe_rows(self, shard, rows):
-        return {"states": rows.states}
-
-    def watch(self, shards):
-        """Judge a run by the probabilities of some steps: they are the same however states are turned."""
-        cells = watched.choose_cells(
-            watched.ragged_cells(shard.steps, shard.splits) for shard in shards
-        )
-
-        steps = np.unique(cells.rows).astype(np.intp)
-        known = np.concatenate([shard.known for shard in shards])[steps]
-
-        def take(shard, rows, picked):
-            return {"states": rows.states.take(picked(shard.steps), axis=0)}
-
-        recalled = None if self.memory is None else self.memory.at_steps(shards, steps)
-
-        def psi(parameters, taken):
-            found = self.watched_psi(parameters, taken["states"], known)
-            return (
-                found if recalled is None else found + levels(recalled, parameters.memory_weights)
-            )
-
-        return watched.LatentWatch(cells, self.decomposition, "step", take, psi)
-
-    def watched_psi(self, parameters, states, known):
-        u = np.concatenate([states, known], axis=1)
-        return algebra.multiply(u, parameters.emission.T)
-
-    def smoothing_prior(self, prior, sweep, n_sweeps):
-        """Return the prior for one of the sweeps over sequences that are new to a predictor."""
-        return prior
-
-    def predictor(self, described):
-        """Return what predicts under one posterior draw of the parameters."""
-        parameters = self.recall(described)
-        return dynamics_prediction.Predictor(self, parameters, self.prepare(parameters))
