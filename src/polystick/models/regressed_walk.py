@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from polystick.gaussians.normal import Normal, Shifted
+from polystick.kernels import algebra
 from polystick.models.regressed_shares import (
     RATE,
     SHAPE,
@@ -79,7 +79,9 @@ class RegressedWalk:
         law = self.walk.simulate(rng)
         shrinkage = rng.gamma(SHAPE, size=self.n_terms) / RATE
         noise = rng.standard_normal((len(self.terms), len(law["cov"])))
-        slopes = noise @ np.linalg.cholesky(law["cov"]).T / np.sqrt(shrinkage[self.terms, None])
+        slopes = algebra.multiply(noise, algebra.root(law["cov"])) / np.sqrt(
+            shrinkage[self.terms, None]
+        )
         return {**law, "coefficients": slopes, "shrinkage": shrinkage}
 
     # Gibbs
@@ -108,14 +110,16 @@ class RegressedWalk:
         for sums, values in zip(of_slices, (psi, x)):
             np.add.at(sums, slices, values)
         n_rows = np.bincount(slices, minlength=self.walk.n_slices)
-        return DatedSums(n_rows, *of_slices, psi.T @ psi, x.T @ x, x.T @ psi)
+        return DatedSums(
+            n_rows, *of_slices, algebra.gram(psi), algebra.gram(x), algebra.multiply(x.T, psi)
+        )
 
     def draw(self, parameters, sums, rng):
         """Levels | psi, coefficients, covs; cov, coefficients and scales | levels; step_cov | levels."""
-        rest = sums.total - sums.covariates @ parameters.coefficients
+        rest = sums.total - algebra.multiply(sums.covariates, parameters.coefficients)
         levels = self.walk.draw_levels(parameters, Sums(sums.n_rows, rest, sums.outer), rng)
         scatter, slopes = self._draw_regression(parameters, levels, sums, rng)
-        standard = np.linalg.solve(np.linalg.cholesky(scatter["cov"]), slopes.T).T
+        standard = algebra.solve_lower(algebra.root(scatter["cov"]), slopes.T).T
         return {
             "levels": levels,
             **scatter,
@@ -127,12 +131,15 @@ class RegressedWalk:
     def _draw_regression(self, parameters, levels, sums, rng):
         """Cov and its scales | levels, psi; coefficients (p, k) | these."""
         strength = parameters.shrinkage[self.terms]
-        root = np.linalg.cholesky(sums.gram + np.diag(strength))
-        half = dtrsm(1.0, root, sums.cross - sums.covariates.T @ levels, lower=1)
+        root = algebra.root(sums.gram + np.diag(strength))
+        rest = sums.cross - algebra.multiply(sums.covariates.T, levels)
+        half = algebra.solve_lower(root, rest)
         about = self.walk.about_levels(levels, Sums(sums.n_rows, sums.total, sums.outer))
-        scatter = self.walk.draw_scatter(parameters, sums.n_rows.sum(), about - half.T @ half, rng)
-        noise = rng.standard_normal(half.shape) @ np.linalg.cholesky(scatter["cov"]).T
-        return scatter, dtrsm(1.0, root, half + noise, lower=1, trans_a=1)
+        scatter = self.walk.draw_scatter(
+            parameters, sums.n_rows.sum(), about - algebra.gram(half), rng
+        )
+        noise = algebra.multiply(rng.standard_normal(half.shape), algebra.root(scatter["cov"]))
+        return scatter, algebra.solve_upper(root, half + noise)
 
     def means(self, parameters, given):
         return self.walk.means(parameters, given)
@@ -146,16 +153,17 @@ class RegressedWalk:
         """Rename levels one by one; coefficients follow the line that comes nearest to renamed psi."""
         slopes = renamed_line(self.average(parameters), order, link, key)[1]
         renamed = self.walk.rename(parameters, order, link, key)
-        return {**renamed, "coefficients": parameters.coefficients @ slopes}
+        return {**renamed, "coefficients": algebra.multiply(parameters.coefficients, slopes)}
 
     # what is told
 
     def average(self, parameters):
         """Return mean and covariance of psi about the average level, what covariates explain included."""
         slopes = parameters.coefficients
+        spread = algebra.multiply(self.covariates_cov, slopes)
         return (
             parameters.levels.mean(axis=0),
-            parameters.cov + slopes.T @ self.covariates_cov @ slopes,
+            parameters.cov + algebra.multiply(slopes.T, spread),
         )
 
     def shares_by_slice(self, levels, cov, link, n_points=128):

@@ -281,7 +281,9 @@ class SoftmaxRegression(Regression):
             key.at("psi"), shard.rows, shard.counts, shard.totals, line, law.noise.precision, psi
         )
         e = psi - line
-        return Rows(psi), Statistics(len(psi), algebra.gram(e), value + shard.log_coefficient, psi.size)
+        return Rows(psi), Statistics(
+            len(psi), algebra.gram(e), value + shard.log_coefficient, psi.size
+        )
 
     def describe_parameters(self, parameters):
         """Tell all with the level taken out."""
