@@ -48,8 +48,8 @@ class RecallSums(NamedTuple):
 
 
 def levels(recalled, weights):
-    """Return what the memory says of each active split."""
-    return np.einsum("nc,c->n", recalled, weights)
+    """Return what the memory says of each split, for features (..., P)."""
+    return np.einsum("...c,c->...", recalled, weights)
 
 
 def recall_sums(shard, u, potential, n_sticks):
