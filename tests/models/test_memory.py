@@ -162,7 +162,7 @@ LAWS = {"memory": law(MEMORY), "scale": law(SCALE), "both": law(BOTH)}
 @pytest.mark.parametrize(
     ("name", "more", "n_iter"),
     [
-        ("memory", MEMORY, 1000),
+        ("memory", MEMORY, 600),
         ("scale", SCALE, 1000),
         pytest.param("both", BOTH, 30_000, marks=pytest.mark.slow),
     ],
