@@ -25,7 +25,7 @@ _MEMORIES = {  # half-lives of caches, and how many tokens back contexts reach
     "context": ((), 2),
     "both": ((50.0, 200.0, 800.0), 2),
 }
-REMEMBERED_FROM = 1000  # tokens: "auto" has a memory of sequences as long as that, on average
+REMEMBERED_FROM = 500  # tokens: "auto" has a memory of sequences as long as that, on average
 FIXED_BIAS_SCALE = 0.3  # under mean field
 
 
@@ -55,7 +55,7 @@ class MultinomialLDS(DynamicsEstimator):
     memory : "auto", "cache", "context", "both" or None
         What a token depends on besides the state, of those before it in its sequence: a fading count of all
         ("cache"), what followed the last one and the last two ("context"), or both. Their weights, and how
-        fast the cache fades, are learned. "auto" is both for Gibbs sampling of tokens in sequences of 1000
+        fast the cache fades, are learned. "auto" is both for Gibbs sampling of tokens in sequences of 500
         or more on average, and else None; rows of counts have no memory.
     n_regimes : int
         How many laws of motion there are. With more than one, regimes follow each other in a Markov chain

@@ -302,7 +302,9 @@ class StateDynamics:
         found = self._with_stretch(coefficients, dynamics_cov, mean, cov, emission, rng)
         return found._replace(
             bias_scale=np.asarray(self.draw_bias_scale(emission, parameters.bias_scale, rng)),
-            memory_weights=self.draw_weights(statistics.recall, emission, rng),
+            memory_weights=self.draw_weights(
+                parameters.memory_weights, statistics.recall, emission, rng
+            ),
         )
 
     def draw_bias_scale(self, emission, bias_scale, rng):
@@ -312,11 +314,11 @@ class StateDynamics:
         far = (emission - self._centre)[:, self.n_dims] / self.scales[self.n_dims]
         return draw_half_cauchy(far, float(bias_scale), rng)
 
-    def draw_weights(self, sums, emission, rng):
+    def draw_weights(self, weights, sums, emission, rng):
         """The weights of memory | states, omega, the emission."""
         if self.memory is None:
             return np.zeros(0)
-        return self.memory.draw_weights(sums.given(emission), sums.precision, rng)
+        return self.memory.draw_weights(weights, sums.given(emission), sums.precision, rng)
 
     def draw_dynamics(self, pairs, rng):
         """A, B, Q | states."""

@@ -9,10 +9,13 @@ remember (`kernels.memories` has the formulas):
     what followed the last token                   counts - discount, and u in the place of what that takes
     what followed the last two                     the same, and the one above in the place of u
 
-u are fixed frequencies. The weights w ~ N(0, 1) are independent; of the caches all but one have weight 0, and
-which one has not is uniform a priori. With biases at u and no states, w = 1 for one memory alone is that
+u are fixed frequencies. The weights w ~ |N(0, 1)| are independent; of the caches all but one have weight 0,
+and which one has not is uniform a priori. With biases at u and no states, w = 1 for one memory alone is that
 memory mixed with the unigram (cache) or interpolated with it (bigram, trigram). Together they multiply the
 odds, so what one of them knows the others need not.
+
+No weight is below 0. u knows from the whole fit how often each token comes, and biases do; so of those that
+came already fewer would seem to be left, and in short sequences a cache would be learned that forbids them.
 """
 
 import itertools
@@ -21,6 +24,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri_exp
 
 from polystick.decomposition import Decomposition
 from polystick.kernels import algebra, memories
@@ -29,6 +33,7 @@ from polystick.models.remembered import Remembered
 
 CACHE_PULL = 3.0  # times the half-life: how many tokens the frequencies are worth, beside a cache
 NUMBERS_AT_ONCE = 2**22
+ROUNDS = 3  # of weights in a sweep, each given the others
 PRIME = np.uint64(11400714819323198485)
 
 
@@ -240,41 +245,41 @@ class Memory:
     @property
     def first_weights(self):
         """Return where chains start: the second half of half-lives, and half of what contexts say."""
-        weights = np.zeros(self.size)
-        weights[self._columns(len(self.half_lives) // 2)] = 0.5
+        weights, n = np.zeros(self.size), len(self.half_lives)
+        weights[[*([n // 2] if n else []), *range(n, self.size)]] = 0.5
         return weights
 
     def draw_from_prior(self, rng):
         """Draw the weights (P,)."""
-        chosen = int(rng.integers(max(1, len(self.half_lives))))
-        weights = np.zeros(self.size)
-        columns = self._columns(chosen)
-        weights[columns] = rng.standard_normal(len(columns))
+        weights, n = np.zeros(self.size), len(self.half_lives)
+        chosen = int(rng.integers(max(1, n)))
+        columns = [*([chosen] if n else []), *range(n, self.size)]
+        weights[columns] = np.abs(rng.standard_normal(len(columns)))
         return weights
 
-    def _columns(self, chosen):
-        """Return which features count where the cache of number `chosen` does."""
-        n = len(self.half_lives)
-        return np.array([*([chosen] if n else []), *range(n, self.size)], dtype=np.intp)
+    def draw_weights(self, weights, linear, precision, rng):
+        """Draw which cache counts, and the weights, given a quadratic exponent in all of them.
 
-    def draw_weights(self, linear, precision, rng):
-        """Draw which cache counts, and the weights, given a quadratic exponent in all of them."""
-        laws = [self._given(c, linear, precision) for c in range(max(1, len(self.half_lives)))]
-        logs = np.array([log for *_, log in laws])
-        chosen = int(np.argmax(logs + rng.gumbel(size=len(logs))))
-        root, mean, _ = laws[chosen]
-        weights = np.zeros(self.size)
-        noise = rng.standard_normal(len(mean))
-        weights[self._columns(chosen)] = mean + algebra.solve_upper(root, noise)
+        weights : (P,) those so far, as each is drawn given the others
+        """
+        weights, n = weights.copy(), len(self.half_lives)
+        groups = [*([range(n)] if n else []), *([m] for m in range(n, self.size))]
+        for _ in range(ROUNDS):
+            for group in map(list, groups):  # of which one counts
+                weights[group] = 0.0
+                slope = (linear - algebra.multiply(precision, weights))[group]
+                J = np.diagonal(precision)[group] + 1.0
+                logs = 0.5 * slope**2 / J - 0.5 * np.log(J) + log_ndtr(slope / np.sqrt(J))
+                chosen = int(np.argmax(logs + rng.gumbel(size=len(logs))))
+                weights[group[chosen]] = _draw_above_0(slope[chosen], J[chosen], rng)
         return weights
 
-    def _given(self, chosen, linear, precision):
-        """Return root and mean of the weights' precision where this cache counts, and log of its evidence."""
-        at = self._columns(chosen)
-        root = algebra.root(precision[np.ix_(at, at)] + np.eye(len(at)))
-        half = algebra.solve_lower(root, linear[at])
-        mean = algebra.solve_upper(root, half)
-        return root, mean, 0.5 * np.sum(half * half) - 0.5 * algebra.log_det(root)
+
+def _draw_above_0(slope, precision, rng):
+    """Draw from a normal law with this h and J, given that it is above 0."""
+    root = np.sqrt(precision)
+    tail = np.log1p(-rng.random()) + log_ndtr(slope / root)
+    return max(0.0, (slope / root - ndtri_exp(tail)) / root)
 
 
 def _power_above(n):

@@ -268,7 +268,7 @@ class SwitchingDynamics:
         found = Parameters(
             coefficients, covs, mean, cov, emission, np.asarray(1.0),
             np.asarray(base.draw_bias_scale(emission, parameters.bias_scale, rng)),
-            base.draw_weights(statistics.recall, emission, rng),
+            base.draw_weights(parameters.memory_weights, statistics.recall, emission, rng),
             np.array([rng.dirichlet(row) for row in concentration]),
         )  # fmt: skip
         return found._replace(stretch=np.asarray(self.draw_stretch(found, rng)))
