@@ -71,11 +71,12 @@ def test_coefficients_follow_the_dense_regression(stick, rng):
 @pytest.mark.parametrize("stick", [0, 1, 3])
 def test_the_law_of_the_other_sticks_stays(stick, rng):
     normal, _, _ = problem(rng)
-    mean, precision = normal.mean.copy(), normal.precision.copy()
+    mean, precision, kept = normal.mean.copy(), normal.precision.copy(), normal.cov.copy()
     law = np.append(rng.normal(size=K), 0.9)
     columns.put_back_in_place(
-        PRIOR.mean, PRIOR.strength, PRIOR.scale, stick, law, 5.0, 30.0, mean, precision
+        PRIOR.mean, PRIOR.strength, PRIOR.scale, stick, law, 5.0, 30.0, mean, precision, kept
     )
+    np.testing.assert_allclose(kept, np.linalg.inv(precision), rtol=1e-9)
     cov, others = np.linalg.inv(precision), np.arange(K) != stick
     among = np.ix_(others, others)
     np.testing.assert_allclose(cov[among], normal.cov[among], rtol=1e-9)

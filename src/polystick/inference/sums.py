@@ -38,9 +38,13 @@ class TreeSum:
         self._kind: Any = None
         self._nodes: list[Node] = []
         self._exact: dict[str, Any] = {}
+        self._only: Any = None  # statistics, where there is one block in all
 
     def add(self, statistics: Any) -> None:
         """Add the statistics of the next block."""
+        if self._n_blocks == 1:
+            self._only = statistics
+            return
         self._kind = type(statistics)
         named = dict(zip(statistics._fields, statistics))
         exact = {name: value for name, value in named.items() if _is_exact(value)}
@@ -51,6 +55,7 @@ class TreeSum:
 
     def join(self, right: "TreeSum") -> None:
         """Add the sum over the blocks that come next, which is used up."""
+        self._only = right._only if self._only is None else self._only
         self._kind = self._kind or right._kind
         self._add_exact(right._exact)
         for node in right._nodes:
@@ -60,6 +65,8 @@ class TreeSum:
     @property
     def value(self) -> Any:
         """The statistics of all blocks."""
+        if self._only is not None:
+            return self._only
         (node,) = self._nodes
         rest = iter(node.value)
         return self._kind(

@@ -141,8 +141,8 @@ def redraw_in_place(key, rows, counts, omega, centre, stick, law, room, table, p
 
 
 @kernel(inline="always")
-def put_back_in_place(centre, strength, scale, stick, law, squares, gamma, mean, precision):
-    """Draw v given b and psi_j; put the law into mean (k,) and precision (k, k) of the rows.
+def put_back_in_place(centre, strength, scale, stick, law, squares, gamma, mean, precision, cov):
+    """Draw v given b and psi_j; put the law into mean (k,), precision and cov (k, k) of the rows.
 
     squares : sum of squared residuals
     gamma : standard gamma of shape (nu + n + k) / 2
@@ -168,6 +168,15 @@ def put_back_in_place(centre, strength, scale, stick, law, squares, gamma, mean,
         if p != stick:
             precision[p, stick] = precision[stick, p] = -law[p] / v
     precision[stick, stick] = 1.0 / v
+    cov[stick, stick] = v
+    for p in range(k):  # cov of the others stays
+        if p != stick:
+            with_others = 0.0
+            for q in range(k):
+                if q != stick:
+                    with_others += cov[p, q] * law[q]
+            cov[p, stick] = cov[stick, p] = with_others
+            cov[stick, stick] += law[p] * with_others
 
 
 @kernel
@@ -178,11 +187,11 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
     counts : successes, trials and chosen
     prior : centre, strength and scale
     noise, gammas : (number of sticks, k), (number of sticks,)
-    law_of_rows : mean and precision, in and out
+    law_of_rows : mean, precision and cov, in and out
     """
     successes, trials, _ = counts
     centre, strength, scale = prior
-    mean, precision = law_of_rows
+    mean, precision, cov = law_of_rows
     k = psi.shape[1]
     linear, law, weights = np.empty(k), np.zeros(grams.padded(k) + 1), np.empty((k, k))
     own, table, room = np.empty(psi.shape[0]), tabulate(psi, centre), hats.make_room(psi.shape[0])
@@ -199,5 +208,5 @@ def sweep_in_place(keys, rows, counts, omega, sticks, prior, noise, gammas, psi,
             keys[number], rows, counts, own, centre, stick, law, room, table, psi
         )
         put_back_in_place(
-            centre, strength, scale, stick, law, squares, gammas[number], mean, precision
+            centre, strength, scale, stick, law, squares, gammas[number], mean, precision, cov
         )

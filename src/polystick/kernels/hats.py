@@ -38,7 +38,7 @@ def make_room(size):
     whole = -(-size // LANES) * LANES
     numbers = np.ones(whole), np.ones(whole), np.zeros(whole), np.zeros(whole)
     streams_of = np.zeros(whole, np.uint64), np.zeros(whole, np.uint64)
-    work = np.zeros((WORK, whole)), np.zeros(whole, np.bool_), np.zeros(whole, np.intp)
+    work = np.ones((WORK, whole)), np.zeros(whole, np.bool_), np.zeros(whole, np.intp)
     return numbers, streams_of, np.zeros(whole, np.intp), work
 
 

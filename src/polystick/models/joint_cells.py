@@ -1,8 +1,8 @@
 """Cells of a row that are drawn together given omega; the others are drawn one by one.
 
 A cell of which counts tell much hardly depends on the other cells of its row: it is as well drawn alone,
-given them (`kernels.exact_cells`), without omega and without a place in the row's Gaussian. Rows with few
-trials to speak of stay whole: conditioning a draw of the law on those is cheaper.
+given them (`kernels.exact_cells`), without omega and without a place in the row's Gaussian. Rows stay
+whole where that is cheaper: where few cells of a block would stand alone, or few of a row have trials at all.
 """
 
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from polystick.gaussians.normal import few_active
 from polystick.kernels import some_cells, streams
 
 TOLD = 30.0  # counts of both sides of a split, harmonic: from here on a cell may stand alone
+WORTH = 0.25  # share of a block's cells: with fewer that may stand alone, its rows stay whole
 
 
 class Cells(NamedTuple):
@@ -34,7 +35,7 @@ def find(splits):
     """Return the cells that are drawn together, and which cells (n, k) are not."""
     successes, trials = splits
     told = successes * (trials - successes) > TOLD * np.maximum(trials, 1)
-    whole = few_active(trials)
+    whole = few_active(trials) | (told.mean() < WORTH)
     joint = ~told & ~whole[:, None]
     numbers, places = joint.sum(axis=1), np.flatnonzero(joint)
     order = np.argsort(numbers, kind="stable")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polystick.gaussians.normal import Normal
-from polystick.kernels import algebra, columns, grams, hats
+from polystick.kernels import columns, grams, hats
 
 VARIANCE = 0.3  # of psi given the law, where rows vary little
 WEAK = 0.05  # share of psi's variance that counts leave to the law, on average over rows
@@ -60,7 +60,7 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
     keys = key.at("columns") ^ (sticks.astype(np.uint64) * STEP)
     noise, gammas = np.empty((len(sticks), k)), np.empty(len(sticks))
     columns.draw_noise(keys, 0.5 * (prior.degrees + n + k), noise, gammas)
-    law = normal.mean.copy(), normal.precision.copy()
+    law = normal.mean.copy(), normal.precision.copy(), normal.cov.copy()
     known = prior.mean, prior.strength, prior.scale
     omega = list(
         ordered_map(lambda i: _draw_omega(blocks[i], psi[i], sticks, key), range(len(blocks)))
@@ -76,8 +76,8 @@ def redraw(prior, normal, blocks, psi, sticks, key, ordered_map=map):
             each = keys[number], stick, noise[number], gammas[number]
             own = [np.ascontiguousarray(part[:, number]) for part in omega]
             _redraw_one(known, law, blocks, own, tables, psi, each, ordered_map)
-    mean, precision = law
-    return Normal.natural(0.5 * (precision + precision.T), algebra.multiply(precision, mean)), psi
+    mean, precision, cov = law
+    return Normal(mean, cov, 0.5 * (precision + precision.T)), psi
 
 
 def _draw_omega(block, psi, sticks, key):
@@ -88,9 +88,9 @@ def _draw_omega(block, psi, sticks, key):
 
 def _redraw_one(prior, law, blocks, omega, tables, psi, each, ordered_map):
     """Do as `columns.sweep_in_place` for one stick of many blocks; sums go in the order of blocks."""
-    (centre, strength, scale), (mean, precision) = prior, law
+    (centre, strength, scale), (_, precision, _) = prior, law
     key, stick, noise, gamma = each
-    v, k = 1.0 / precision[stick, stick], len(mean)
+    v, k = 1.0 / precision[stick, stick], len(centre)
 
     def tell(i):
         weights, linear = np.zeros((k, k)), np.zeros(k)
@@ -122,6 +122,4 @@ def _redraw_one(prior, law, blocks, omega, tables, psi, each, ordered_map):
         )  # fmt: skip
 
     squares = sum(ordered_map(follow, range(len(blocks))))
-    columns.put_back_in_place(
-        centre, strength, scale, stick, law_of_stick, squares, gamma, mean, precision
-    )
+    columns.put_back_in_place(centre, strength, scale, stick, law_of_stick, squares, gamma, *law)
