@@ -11,10 +11,10 @@ from polystick.gaussians import Moments, Potential
 from polystick.kernels import gaussian
 from polystick.kernels.buffers import as_buffers
 
-__all__ = ["Normal", "Shifted", "inverse"]
+__all__ = ["Normal", "Shifted"]
 
 
-def inverse(a):
+def _inverse(a):
     """Invert a symmetric positive definite matrix; NaN where it is not."""
     upper, failed = lapack.dpotri(_root(a))
     if failed:
@@ -48,7 +48,7 @@ class Normal:
 
     def __post_init__(self):
         if self.precision is None:
-            object.__setattr__(self, "precision", inverse(self.cov))
+            object.__setattr__(self, "precision", _inverse(self.cov))
         held = as_buffers(self.mean, self.cov, self.precision)
         for name, value in zip(("mean", "cov", "precision"), held):
             object.__setattr__(self, name, value)
@@ -56,7 +56,7 @@ class Normal:
     @classmethod
     def natural(cls, precision: np.ndarray, linear: np.ndarray) -> Self:
         """Build from precision and linear = precision mean, whose expectations mean field has."""
-        cov = inverse(precision)
+        cov = _inverse(precision)
         normal = cls(cov @ linear, cov, precision)
         normal.__dict__["linear"] = np.ascontiguousarray(linear, dtype=np.float64)
         return normal

@@ -19,15 +19,15 @@ def add_multiple_in_place(x, factor, y):
 
 @kernel
 def dot(x, y):
-    """Return x' y, in four sums that do not wait for each other."""
-    n = x.shape[0]
+    """Return x'y, from four sums that need not wait for each other."""
     a = b = c = d = 0.0
-    for i in range(0, n - 3, 4):
+    whole = x.shape[0] // 4 * 4
+    for i in range(0, whole, 4):
         a += x[i] * y[i]
         b += x[i + 1] * y[i + 1]
         c += x[i + 2] * y[i + 2]
         d += x[i + 3] * y[i + 3]
-    for i in range(n - n % 4, n):
+    for i in range(whole, x.shape[0]):
         a += x[i] * y[i]
     return (a + b) + (c + d)
 

@@ -8,7 +8,7 @@ from polystick.kernels import elementary, kernel
 
 # factors 1 + e^-|x| are multiplied and the product's logarithm is taken, unless 1 swallows too much of them
 SMALLEST, LARGEST = 1.0 + 1e-6, 1e300
-TOGETHER = 256  # splits of neighbouring rows whose terms are made in one loop: rows may be short
+TOGETHER = 512  # splits, whose loop is vectorised
 
 
 @kernel
@@ -18,40 +18,52 @@ def log_likelihood(successes, trials, psi):
     successes, trials, psi : (n, k)
     """
     n, k = psi.shape
-    most, terms, total = np.empty(n, np.int64), np.empty(max(TOGETHER, k)), 0.0
-    for i in range(n):
-        most[i] = 0
-        for j in range(k):
-            most[i] = max(most[i], trials[i, j])
-    yes, all_trials, x = successes.ravel(), trials.ravel(), psi.ravel()
-    step = max(1, TOGETHER // max(k, 1))
-    for first in range(0, n, step):
-        last = min(first + step, n)
-        any_counts = False
-        for i in range(first, last):
-            any_counts |= most[i] > 1
-        if any_counts:
-            _of_counts(yes[first * k :], all_trials[first * k :], x[first * k : last * k], terms)
-        for i in range(first, last):
-            if most[i] > 1:
-                row = 0.0
-                for j in range(k):
-                    row += terms[(i - first) * k + j]
-                total += row
+    span = max(TOGETHER // max(k, 1), 1)
+    terms = np.empty(span * k)
+    total = 0.0
+    for start in range(0, n, span):
+        stop = min(start + span, n)
+        _fill_terms(
+            successes[start:stop].ravel(),
+            trials[start:stop].ravel(),
+            psi[start:stop].ravel(),
+            terms,
+        )
+        for i in range(start, stop):
+            most = 0
+            for j in range(k):
+                most = max(most, trials[i, j])
+            if most > 1:
+                total += _sum(terms[(i - start) * k : (i + 1 - start) * k])
             else:
                 total += _of_singles(successes, trials, psi, i)
     return total
 
 
 @kernel(inline="always")
-def _of_counts(successes, trials, psi, terms):
-    """Write the log likelihood of each split into terms; the loop is vectorised."""
-    for j in range(psi.shape[0]):
-        x, n = psi[j], float(trials[j])
+def _fill_terms(successes, trials, psi, terms):
+    """Write the log likelihood of each split."""
+    for p in range(psi.shape[0]):
+        x, n = psi[p], float(trials[p])
         tail = n * elementary.log_1p(elementary.exp(-abs(x)))
         # x successes - trials log(1 + e^x), with the exponential of a negative number only
-        term = min(x, 0.0) * n - (n - float(successes[j])) * x - tail
-        terms[j] = term if n > 0.0 else 0.0
+        term = min(x, 0.0) * n - (n - float(successes[p])) * x - tail
+        terms[p] = term if n > 0.0 else 0.0
+
+
+@kernel(inline="always")
+def _sum(terms):
+    """Add terms up in four sums that need not wait for each other."""
+    a = b = c = d = 0.0
+    whole = terms.shape[0] // 4 * 4
+    for i in range(0, whole, 4):
+        a += terms[i]
+        b += terms[i + 1]
+        c += terms[i + 2]
+        d += terms[i + 3]
+    for i in range(whole, terms.shape[0]):
+        a += terms[i]
+    return (a + b) + (c + d)
 
 
 @kernel(inline="always")

@@ -11,7 +11,10 @@ import numpy as np
 
 from polystick.kernels import elementary, kernel
 
-TOGETHER = 256  # splits of neighbouring rows that one loop looks at: rows may be short
+TOGETHER, MOST_HELD = (
+    256,
+    65_536,
+)  # rows whose probabilities are worked out side by side, and their splits
 
 
 @kernel
@@ -170,15 +173,12 @@ def split_sparse_rows(
             totals[nodes[at]] = 0
 
 
-@kernel
+@kernel(forceinline=True)
 def _add(high, low, term):
     """Return the pair (high, low) + term, where low gathers what rounding loses (Neumaier 1974)."""
     total = high + term
-    if math.isinf(total):
-        return total, 0.0
-    if abs(high) >= abs(term):
-        return total, low + ((high - total) + term)
-    return total, low + ((term - total) + high)
+    lost = (high - total) + term if abs(high) >= abs(term) else (term - total) + high
+    return total, 0.0 if math.isinf(total) else low + lost
 
 
 @kernel
@@ -188,26 +188,30 @@ def log_probabilities(children, psi, log_pi):
     psi    : (n, K-1) logit of going to the first child
     log_pi : (n, K)
     """
-    high = np.zeros(len(children))
-    low = np.zeros(len(children))
-    k = len(children)
-    step = max(1, TOGETHER // max(k, 1))
-    tails, flat = np.empty(step * k), psi.ravel()
-    for i in range(len(psi)):
-        begin = i % step * k
-        if begin == 0:  # those of some rows on their own, so that the loop is vectorised
-            for place in range(min(step * k, (len(psi) - i) * k)):
-                tails[place] = elementary.log_1p(elementary.exp(-abs(flat[i * k + place])))
-        for node in range(k):
-            x, tail = psi[i, node], tails[begin + node]
+    n, n_nodes = len(psi), len(children)
+    span = min(n, TOGETHER, max(MOST_HELD // n_nodes, 1))
+    high, low = np.zeros((n_nodes, span)), np.zeros((n_nodes, span))
+    x, tail, a, b = np.empty(span), np.empty(span), np.empty(span), np.empty(span)
+    for start in range(0, n, max(span, 1)):
+        size = min(span, n - start)
+        for node in range(n_nodes):
+            for r in range(size):
+                x[r] = psi[start + r, node]
+            for r in range(size):  # on its own, so that it is vectorised
+                tail[r] = elementary.log_1p(elementary.exp(-abs(x[r])))
             for side in range(2):
-                log_sigmoid = min(x, 0.0) - tail if side == 0 else min(-x, 0.0) - tail
-                a, b = _add(high[node], low[node], log_sigmoid)
-                child = children[node, side]
+                child, above, below = children[node, side], high[node], low[node]
+                for r in range(size):
+                    log_sigmoid = min(x[r], 0.0) - tail[r]
+                    a[r], b[r] = _add(above[r], below[r], log_sigmoid)
+                    x[r] = -x[r]
                 if child >= 0:
-                    log_pi[i, child] = a + b
+                    for r in range(size):
+                        log_pi[start + r, child] = a[r] + b[r]
                 else:
-                    high[~child], low[~child] = a, b
+                    above, below = high[~child], low[~child]
+                    for r in range(size):
+                        above[r], below[r] = a[r], b[r]
 
 
 @kernel

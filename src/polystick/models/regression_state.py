@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from polystick.gaussians import regression
-from polystick.gaussians.normal import Normal, inverse
+from polystick.gaussians.normal import Normal
 from polystick.gaussians.regression import GroupRows, Prior, group_rows
 from polystick.models.multinomial import DISPERSION
 from polystick.population import Chance, HuangWand, Spread
@@ -245,7 +245,7 @@ class RegressionPrior:
 
     def redraw_line(self, parameters, whole, noise, turn):
         """B, U | laws of groups."""
-        law = self.law_of_line(list(map(inverse, parameters.covs[: len(self.n_groups)])))
+        law = self.law_of_line(list(map(regression.inverse, parameters.covs[: len(self.n_groups)])))
         drawn = regression.draw(law, whole, noise.coefficients[turn], noise.groups[turn])
         return self.joined(parameters, *drawn)
 
