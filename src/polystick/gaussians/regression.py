@@ -32,6 +32,7 @@ __all__ = [
     "draw_of",
     "expected_outer",
     "group_rows",
+    "inverse",
     "moments_of_lines",
     "row_sums",
     "solve",
@@ -95,6 +96,14 @@ class Line(NamedTuple):
         float  # log of the integral of exp(linear' b - b' weight b / 2), in units of (2 pi)^(d / 2)
     )
     log_det: float  # of the precision of all
+
+
+def inverse(cov):
+    """Invert a small symmetric positive definite matrix; NaN where it is not."""
+    (cov,) = as_buffers(cov)
+    found = np.empty_like(cov)
+    spreads.invert(cov, found)
+    return found
 
 
 def group_rows(group):
