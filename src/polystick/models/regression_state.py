@@ -246,7 +246,7 @@ class RegressionPrior:
 
     def redraw_line(self, parameters, whole, noise, turn):
         """B, U | laws of groups."""
-        law = self.law_of_line(list(map(algebra.inverted, parameters.covs[: len(self.n_groups)])))
+        law = self.law_of_line(list(map(regression.inverse, parameters.covs[: len(self.n_groups)])))
         drawn = regression.draw(law, whole, noise.coefficients[turn], noise.groups[turn])
         return self.joined(parameters, *drawn)
 
