@@ -37,7 +37,8 @@ def check(model: Any) -> None:
     for name, value in own.items():
         if value is not None and not _fits(name, value):
             raise ModelFileError(f"its {name} can't be a {type(value).__name__} such as this one")
-    held, sizes = own.get("model_"), {}
+    held = own.get("model_")
+    sizes: dict[str, int] = {}
     for axis, size in _sizes(own, held):
         _refuse_size(f"{axis} names", axis, size, sizes)
     posterior = own.get("posterior_", own.get("_posterior"))
@@ -56,7 +57,7 @@ def check(model: Any) -> None:
 # kinds of attributes
 
 
-def check_kinds(kind: type, state: dict[str, Any]) -> None:
+def check_kinds(kind: Any, state: dict[str, Any]) -> None:
     """Raise unless the attributes of an object are of the kinds that its class says."""
     for name, hint in _hints(kind).items():
         if name in state and not _is_of(state[name], hint):
