@@ -209,7 +209,7 @@ def test_what_documents_tell_is_the_conjugate_law(rng):
     prior = MatrixNormalInverseWishart(mean, strength, scale, 5.0)
     found = prior.posterior(10, x.T @ x, psi.T @ x, psi.T @ psi)
     np.testing.assert_allclose(told.mean, found.mean.T)
-    np.testing.assert_allclose(told.root @ told.root.T, found.strength)
+    np.testing.assert_allclose(told.root.T @ told.root, found.strength)
     np.testing.assert_allclose(told.squares + scale, found.scale)
 
 

@@ -42,8 +42,8 @@ def check(model: Any) -> None:
     for axis, size in _sizes(own, held):
         _refuse_size(f"{axis} names", axis, size, sizes)
     posterior = own.get("posterior_", own.get("_posterior"))
-    if posterior is None:
-        if "inference_" in own and own.get("stream_") is None:
+    if posterior is None:  # in a run folder the draws of topics lie beside
+        if "inference_" in own and not {"posterior_", "_posterior", "stream_"} & own.keys():
             raise ModelFileError("it has no posterior")
         return
     for name, values in _variables(posterior):
@@ -191,7 +191,8 @@ def _is_finite(name, values):
 
 def _refuse_axes(name, values, dims):
     """Raise if a variable has other axes than its model says; what is said of rows has one less."""
-    axes = tuple(axis for axis in values.dims if axis not in _OWN_AXES)
+    own = {*_OWN_AXES, f"draw_of_{name}"}
+    axes = tuple(axis for axis in values.dims if axis not in own)
     if name in dims and axes != tuple(dims[name]):
         raise ModelFileError(f"its draws of {name} have the axes {', '.join(map(str, axes))}")
 
