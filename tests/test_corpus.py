@@ -47,6 +47,9 @@ def test_documents_are_taken_in_any_order(folder, parts):
     for corpus in (Corpus(folder), Corpus.of(parts)):
         np.testing.assert_array_equal(corpus.take(order).toarray(), whole[order])
         np.testing.assert_array_equal(corpus.take(order[:3]).toarray(), whole[order[:3]])
+        for start, stop in ((2, 5), (0, 48), (7, 8)):  # neighbours, also over the borders of parts
+            some = np.arange(start, stop)
+            np.testing.assert_array_equal(corpus.take(some).toarray(), whole[some])
 
 
 def test_uncompressed_parts_are_mapped_and_others_read(folder, parts):
