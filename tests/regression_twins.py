@@ -1,7 +1,6 @@
 """Sweeps of regressions that are wrong, and the twin of what kernels make at once."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,21 +14,12 @@ from polystick.population import HuangWand
 class WeakPriorOfScale(HuangWand):
     """Most of scale^-2 is dropped where d is drawn given e / d; without all of it d is lost at once."""
 
-    kept: ClassVar = 0.2
-
     def step(self, spread, sums, chance):
         drawn, by = super().step(spread, (sums[0], *(0.0 * each for each in sums[1:])), chance)
         before = drawn._replace(cov=drawn.cov / np.outer(by, by), size=drawn.size / np.abs(by))
-        weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(self.kept), self.nu)
+        weak = HuangWand(self.k, self.diagonal, self.scale / np.sqrt(0.2), self.nu)
         rng = np.random.default_rng(chance.normals.view(np.uint64).ravel())
         return weak.rescale(before, *sums[1:], rng)
-
-
-@dataclass(frozen=True)
-class HardlyAnyPriorOfScale(WeakPriorOfScale):
-    """Nearly all of scale^-2 is dropped."""
-
-    kept: ClassVar = 0.01
 
 
 @dataclass(frozen=True)

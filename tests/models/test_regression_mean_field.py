@@ -137,3 +137,14 @@ def test_draws_from_factors_are_those_of_the_line():
     laws = zip(model.prior.laws, factor.spreads)
     told = [np.diag(f.scale) / (f.degrees - (0 if law.diagonal else 1)) for law, f in laws]
     np.testing.assert_allclose((1 / sizes).mean(axis=0), 1 / np.array(told), rtol=0.1)
+
+
+def test_counts_may_be_weights():
+    model = model_of(NONE, None)
+    counts = counts_of(model, NONE)
+    (whole,), (half,) = (model.shards(by * counts, X, NONE) for by in (1, 0.5))
+    np.testing.assert_allclose(half.splits.trials, 0.5 * whole.splits.trials)
+    wide, narrow = (
+        climb(model, [shard])["coefficients"][0].std(axis=0).mean() for shard in (half, whole)
+    )
+    assert wide > narrow

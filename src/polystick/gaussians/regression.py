@@ -227,15 +227,6 @@ def told_by_noise(e, kappa, omega):
     return algebra.gram(e), np.diag(curvature), np.einsum("ij,ij->j", e, kappa)
 
 
-def flat(whole):
-    """Return what rows tell, with B in one axis of q k entries."""
-    d = whole.linear.size
-    return (
-        whole.weight.reshape(d, d), whole.linear.ravel(), whole.group_weight, whole.group_linear,
-        whole.cross.reshape(*whole.group_linear.shape, d),
-    )  # fmt: skip
-
-
 def solve(prior, whole):
     """Return the law that `draw` draws from."""
     root, found, (factor, half, half_linear) = _solved(prior, whole)

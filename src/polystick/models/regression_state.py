@@ -356,7 +356,6 @@ class Regression:
 
     def shards(self, counts, x, groups, size=ROWS_PER_BLOCK):
         """Cut counts (n, K), covariates (n, p) and groups (n, F) into blocks of rows."""
-        counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for
         ids = np.arange(len(counts), dtype=np.uint64)
         return [
             self.shard(ids[part], counts[part], self.prior.data(x[part], groups[part]))

@@ -80,6 +80,7 @@ class SoftmaxRegression(Regression):
         return log_softmax(psi, axis=-1)
 
     def shard(self, ids, counts, data):
+        counts = np.ascontiguousarray(counts, dtype=np.int64)  # what kernels are compiled for
         told = log_coefficients(counts).sum(), _lopsided(counts)
         return Shard(ids, counts, counts.sum(axis=1), data, *told)
 
