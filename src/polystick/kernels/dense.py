@@ -70,7 +70,8 @@ def padded(x):
     width = -(-k // SPAN) * SPAN
     flat = np.zeros(n * width)
     for i in range(n):
-        flat[i * width : i * width + k] = x[i]
+        for j in range(k):
+            flat[i * width + j] = x[i, j]
     return flat, width
 
 
@@ -133,7 +134,7 @@ def root(a):
             pivot = math.sqrt(row[0])
             for j in range(k - i):
                 row[j] /= pivot
-            out[i, i:] = row
+                out[i, i + j] = row[j]
     return out
 
 

@@ -102,7 +102,7 @@ def moment_rows(precision, linear, kappa, omega, mean, variance, cov_sum, log_de
 # ---- conditioning form: psi = f + C v, v = kappa + S B^-1 (e2 - S (f + C kappa)), f ~ N(mean, C)
 
 
-@kernel
+@kernel(inline="always")
 def _list_active(omega, active, s):
     """List the sticks with omega != 0 and the square roots of their omega; return their number."""
     count = 0
@@ -114,7 +114,7 @@ def _list_active(omega, active, s):
     return count
 
 
-@kernel
+@kernel(inline="always")
 def _residual(cov, kappa, noise, f, active, s, i):
     """Return e2 - S (f + C kappa) at the active stick number i."""
     stick = active[i]
@@ -124,7 +124,7 @@ def _residual(cov, kappa, noise, f, active, s, i):
     return noise[f.shape[0] + stick] - s[i] * g
 
 
-@kernel
+@kernel(inline="always")
 def _correct_in_place(psi, cov, kappa, active, s, x):
     """Add C v to the prior draw in psi, where v = kappa + S x on the active sticks."""
     for i in range(active.shape[0]):

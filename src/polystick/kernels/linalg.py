@@ -96,7 +96,7 @@ def mirror_in_place(a):
             a[j, i] = a[i, j]
 
 
-@kernel
+@kernel(inline="always")
 def log_det(factor):
     """Return log|J|; one logarithm serves eight pivots, which is far from overflow."""
     total, product = 0.0, 1.0
