@@ -23,7 +23,14 @@ HOME = Path(ps.__file__).parent
 WITHOUT = ["conjugate", "conjugate_dynamics", "gaussians/normal", "gaussians/dynamics"]
 WITHOUT += ["gaussians/filtering", "models/chain_sums", "models/composition", "models/frequencies"]
 WITHOUT += ["models/memory", "models/multinomial", "models/open_cells", "models/topic_shares"]
-WITHOUT += ["models/topics", "models/walking_shares", "models/warm_start", "models/weak_sticks"]
+WITHOUT += [
+    "models/joint_cells",
+    "models/remembered",
+    "models/topics",
+    "models/walking_shares",
+    "models/warm_start",
+    "models/weak_sticks",
+]
 PRODUCTS = {"dot", "vdot", "inner", "tensordot", "matmul", "cov", "corrcoef"}
 ALLOWED = {"LinAlgError", "norm"}  # an error, and a sum of squares along an axis
 
