@@ -110,7 +110,7 @@ def whole(path: Path) -> Iterator[io.BufferedRandom]:
         _flush_folder(path.parent)
     except BaseException as error:
         temporary.unlink(missing_ok=True)  # on a full disk it takes the last room
-        if isinstance(error, OSError) and error.filename is None:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
             error.filename = str(path)
         raise
 

@@ -63,9 +63,10 @@ class CorrelatedMultinomial(OneToOneFeatureMixin, Transformer, Face):
         Prior of the mean and covariance of psi, in the place of `covariance`, with one entry for each split
         or, for a softmax, for each category.
     inference : Gibbs, MeanField or None
-        The schedule with its settings; None is ``Gibbs()`` for sticks and, for a softmax, whose chains take
-        longer to agree, ``Gibbs(min_ess=200, max_draws=4000)``. Gibbs needs whole counts, mean field
-        takes any non-negative weights.
+        The schedule with its settings; None is ``Gibbs(min_ess=400, max_draws=2500)`` for sticks, a
+        thousand draws of each chain and more until chains agree, and for a softmax
+        ``Gibbs(min_ess=200, max_draws=4000)``. Gibbs needs whole counts, mean field takes any
+        non-negative weights.
     random_state : int, RandomState, Generator or None
         The seed, or what to draw it from; None takes a fresh one. It is kept in `seed_`: the same seed gives
         the same bits on any number of threads.

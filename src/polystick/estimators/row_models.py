@@ -36,7 +36,9 @@ def build(face, inference, counts):
 
 def default_inference(face):
     """Return the schedule that a face takes where none is given."""
-    return Gibbs(min_ess=200, max_draws=4000) if face.link == "softmax" else Gibbs()
+    if face.link == "softmax":
+        return Gibbs(min_ess=200, max_draws=4000)
+    return Gibbs(min_ess=400, max_draws=2500)
 
 
 def _law(face, centre, per):

@@ -83,11 +83,9 @@ def _is_of(value, hint):
         return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
     if hint is Any:
         return not isinstance(value, str | bytes | list)
-    if (
-        isinstance(hint, type)
-        and not typing.is_typeddict(hint)
-        and not getattr(hint, "_is_protocol", False)
-    ):
+    if getattr(hint, "_is_protocol", False):
+        return value is not None and not isinstance(value, str | bytes | list)
+    if isinstance(hint, type) and not typing.is_typeddict(hint):
         return isinstance(value, hint)
     return value is not None if hint is not type(None) else value is None
 
