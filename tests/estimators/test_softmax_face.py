@@ -154,7 +154,7 @@ def test_what_the_prior_alone_says_is_told():
 
 
 def test_the_default_schedules():
-    assert default_inference(CorrelatedMultinomial()) == Gibbs()
+    assert default_inference(CorrelatedMultinomial()) == Gibbs(min_ess=400, max_draws=2500)
     assert default_inference(model_of()).min_ess == 200
 
 

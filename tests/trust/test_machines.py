@@ -16,7 +16,9 @@ import polystick as ps
 
 BLAS = {info["internal_api"] for info in threadpool_info() if info["user_api"] == "blas"}
 OLD = "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX"  # what NumPy can be told not to use
-WITH_BLAS = {"gp", "regression"}  # of which the same is promised with one kind of BLAS only
+WITH_BLAS = {
+    "gp"
+}  # of which the same is promised with one kind of BLAS only, as of large regressions
 
 # files that take part in each sweep of the others
 HOME = Path(ps.__file__).parent
