@@ -262,6 +262,7 @@ def test_kill_9_between_sweeps(case, sweep, which, client, engine):
     same(here(case), run(case, execution=on(engine, 4), progress=progress))
 
 
+@pytest.mark.slow  # on a busy machine Dask may give up a worker that is killed as it starts
 def test_kill_9_at_any_time(client, engine, tmp_path):
     pids, stop = _pids(client), threading.Event()
 
@@ -321,6 +322,7 @@ def test_a_run_goes_on_elsewhere(first, engine, tmp_path):
     same(here(), run("topics", execution=after, resume=True, **options))
 
 
+@pytest.mark.slow  # on a busy machine Dask may give up a worker that is killed as it starts
 def test_a_shard_that_kills_its_workers_is_named(clusters, client, engine, monkeypatch):
     monkeypatch.setattr(cluster_rows, "MOST_DEATHS", 2)
     progress = kill_at(client, (2, 3, 4, 5, 6), 2)
@@ -332,6 +334,7 @@ def test_a_shard_that_kills_its_workers_is_named(clusters, client, engine, monke
         clusters.close()  # some may have been killed while they were starting
 
 
+@pytest.mark.slow  # on a busy machine Dask may give up a worker that is killed as it starts
 def test_a_worker_that_is_paused_costs_its_rows(client, engine):
     """Dask pauses workers that are short of memory; this one is, for it may have hardly any."""
     first = sorted(engine.workers())[0]
